@@ -1,4 +1,3 @@
-import { lookup } from 'node:dns/promises'
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -8,8 +7,8 @@ import { createAccessCheck, createRefresh } from '#api/access-check/current-acce
 import type { Clock } from '#base/clock.ts'
 import { createFaultPoint, type FaultPoint } from '#base/fault-points.ts'
 import type { Log } from '#base/log.ts'
-import { defaultAllowed, withHost } from '#base/outbound/allowed-ranges.ts'
-import { createOutbound, type Outbound } from '#base/outbound/outbound.ts'
+import type { Outbound } from '#base/outbound/outbound.ts'
+import { createAppOutbound } from '#config/app-outbound.ts'
 import { assertDataDirectory, assertNotServed } from '#config/data-directory.ts'
 import { createFreeSpace, type FreeSpace } from '#config/free-space.ts'
 import type { Settings } from '#config/settings.ts'
@@ -349,15 +348,6 @@ function addressBeforeListening(settings: Settings): App['address'] {
     http: settings.baseUrl ?? `http://${host}:${port}`,
     ssh: sshPort === 'off' ? null : toSshUrl(settings, { host: sshHost, port: sshPort }),
   }
-}
-
-/** `host` is one to which an administrator has decided that the service connects. */
-function createAppOutbound(settings: Settings, host?: string): Outbound {
-  const allow = settings.outboundAllow ?? defaultAllowed(settings)
-  return createOutbound({
-    allow: host === undefined ? allow : withHost(allow, host),
-    lookup: (name) => lookup(name, { all: true, order: 'verbatim' }),
-  })
 }
 
 function createAppPublish(

@@ -40,6 +40,7 @@ import { git, temporaryFolder } from '../support/git.ts'
 import { without as withoutProgram } from '../support/programs.ts'
 import { launcher, startService } from '../support/service.ts'
 import { smallDisk, withoutMounts } from '../support/small-disk.ts'
+import { startTestIssuer } from '../support/test-issuer.ts'
 import { createToolCache } from '../support/tool-cache.ts'
 
 const execute = promisify(execFile)
@@ -664,6 +665,45 @@ const examples: Record<string, Example[]> = {
       fix: /SVC_SSH_PORT/,
     },
   ],
+  provider: [
+    {
+      when: 'the identity provider does not respond',
+      arrange: async () => ({ env: { ...login, SVC_OIDC_ISSUER: 'http://127.0.0.1:1' } }),
+      level: 'fault',
+      found: /^The discovery document of http:\/\/127\.0\.0\.1:1\/ cannot be used: .*ECONNREFUSED/,
+      fix: /SVC_OIDC_ISSUER/,
+    },
+    {
+      when: 'the provider is another issuer',
+      arrange: (_, scene) => withIssuer(scene, { issuer: 'https://id.example/realms/one' }),
+      level: 'fault',
+      found:
+        /^The discovery document of \S+ cannot be used: the issuer there is "https:\/\/id.example\/realms\/one"\.$/,
+      fix: /SVC_OIDC_ISSUER/,
+    },
+    {
+      when: 'svc may not connect to the host of its tokens',
+      arrange: (_, scene) => withIssuer(scene, { token_endpoint: 'https://10.0.0.1/token' }),
+      level: 'fault',
+      found:
+        /^The token_endpoint of \S+ cannot be used: The host "10\.0\.0\.1" has a private address/,
+      fix: /SVC_OUTBOUND_ALLOW/,
+    },
+    {
+      when: 'the provider has no keys',
+      arrange: (_, scene) => withIssuer(scene, {}, { keys: [] }),
+      level: 'fault',
+      found: /^The jwks_uri of \S+ cannot be used: \S+\/jwks has no keys\.$/,
+      fix: /the provider/,
+    },
+    {
+      when: 'logins can work',
+      arrange: (_, scene) => withIssuer(scene, {}),
+      level: 'ok',
+      found: /^http:\S+ responds, and has keys\.$/,
+      fix: /^$/,
+    },
+  ],
   store: [
     {
       when: 'the bucket cannot be reached',
@@ -1016,6 +1056,19 @@ async function withPrograms(
 ): Promise<Asked> {
   const { first } = scene.use(await createPrograms(scripts))
   return { env: { PATH: first } }
+}
+
+const login = { SVC_OIDC_CLIENT_ID: 'svc', SVC_OIDC_CLIENT_SECRET: 'a-secret' }
+
+async function withIssuer(
+  scene: AsyncDisposableStack,
+  metadata: Record<string, unknown>,
+  keys?: object,
+): Promise<Asked> {
+  const issuer = scene.use(await startTestIssuer())
+  issuer.change.metadata = metadata
+  if (keys) issuer.change.handlers['/jwks'] = (response) => response.end(JSON.stringify(keys))
+  return { env: { ...login, SVC_OIDC_ISSUER: issuer.url } }
 }
 
 async function withTools(

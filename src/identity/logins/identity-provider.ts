@@ -5,6 +5,7 @@ import type { Outbound } from '#base/outbound/outbound.ts'
 import { Problem } from '#base/problem.ts'
 import type { Sensitive } from '#base/sensitive.ts'
 import { createIssuerFetch, type IssuerFetch } from '../issuer-fetch.ts'
+import { examineProvider, type ProviderFault, providerErrorReason } from './examine-provider.ts'
 import { type ClaimNames, type Person, readPerson } from './person.ts'
 
 /** What an attempt of a login keeps until the browser comes back. */
@@ -32,6 +33,8 @@ export type IdentityProvider = {
   recheck: (login: { subject: string; refreshToken: string }) => Promise<ProviderAnswer | undefined>
   /** The address at which a browser logs out there; undefined if there is none. */
   logoutAddress: (returnTo: string) => Promise<string | undefined>
+  /** Returns why no login can work, as far as that shows without one; for administrators. */
+  examine: () => Promise<ProviderFault[]>
 }
 
 type Options = ClaimNames & {
@@ -60,12 +63,14 @@ export function createIdentityProvider(options: Options): IdentityProvider {
   ) as [IssuerFetch, IssuerFetch]
 
   // Without encryption only where the settings say so.
-  const send: CustomFetch = (address, init) => {
-    const { origin, protocol } = new URL(address)
-    if (origin === issuer.origin) return fetchFromIssuer(address, init)
-    if (protocol === 'https:') return fetchElsewhere(address, init)
-    throw new Error(`${origin} is not the issuer, and not encrypted`)
+  function isOfIssuer({ origin, protocol }: URL): boolean {
+    if (origin !== issuer.origin && protocol !== 'https:')
+      throw new Error(`${origin} is not the issuer, and not encrypted`)
+    return origin === issuer.origin
   }
+
+  const send: IssuerFetch = async (address, init) =>
+    (isOfIssuer(new URL(address)) ? fetchFromIssuer : fetchElsewhere)(address, init)
 
   const documents = createResultCache<{ text: string; type: string }>({
     lengthOf: ({ text }) => text.length,
@@ -83,20 +88,24 @@ export function createIdentityProvider(options: Options): IdentityProvider {
   }
 
   /** Reads the metadata and, as soon as they are needed, the keys: no key is older than the login that uses it. */
-  async function discover(): Promise<Configuration> {
+  async function readConfiguration(): Promise<Configuration> {
     const client = await load()
     const execute = [client.enableNonRepudiationChecks]
     if (issuer.protocol === 'http:') execute.push(client.allowInsecureRequests)
+    const authenticate = await authentication()
+    const configuration = await client.discovery(issuer, clientId, undefined, authenticate, {
+      execute,
+      [client.customFetch]: sendDiscovery,
+    })
+    configuration[client.customFetch] = send
+    return configuration
+  }
+
+  async function discover(): Promise<Configuration> {
     try {
-      const authenticate = await authentication()
-      const configuration = await client.discovery(issuer, clientId, undefined, authenticate, {
-        execute,
-        [client.customFetch]: sendDiscovery,
-      })
-      configuration[client.customFetch] = send
-      return configuration
+      return await readConfiguration()
     } catch (error) {
-      const reason = `no login at ${issuer.href}; check SVC_OIDC_ISSUER: ${reasonOf(error)}`
+      const reason = `no login at ${issuer.href}; check SVC_OIDC_ISSUER: ${providerErrorReason(error)}`
       throw unavailable(new Error(reason, { cause: error }))
     }
   }
@@ -196,6 +205,17 @@ export function createIdentityProvider(options: Options): IdentityProvider {
       if (configuration.serverMetadata().end_session_endpoint === undefined) return undefined
       return buildEndSessionUrl(configuration, { post_logout_redirect_uri: returnTo }).href
     },
+
+    examine: () =>
+      examineProvider({
+        issuer: issuer.href,
+        discover: async () => ({ ...(await readConfiguration()).serverMetadata() }),
+        send,
+        async requireAllowed(address) {
+          const url = new URL(address)
+          if (!isOfIssuer(url)) await options.outbound.resolve(url.hostname)
+        },
+      }),
   }
 
   async function toProblem(error: unknown): Promise<Problem> {
@@ -225,12 +245,6 @@ export function refusedLogin(detail: string, cause?: unknown): Problem {
 
 function notFresh(): Problem {
   return refusedLogin('The identity provider did not ask for your password again. Log in again.')
-}
-
-/** The message of the first cause that is known: the library wraps errors of requests. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  return error.cause instanceof Error ? reasonOf(error.cause) : error.message
 }
 
 /** An error of RFC 6749 that is due to the registration of this service at the provider. */

@@ -6,7 +6,7 @@ import type { Database } from '#database/database.ts'
 import type { RecordRefusal } from '#events/audit/record-refusal.ts'
 import type { Publish } from '#events/events.ts'
 import type { Sessions } from '../sessions/sessions.ts'
-import { createIdentityProvider } from './identity-provider.ts'
+import { createIdentityProvider, type IdentityProvider } from './identity-provider.ts'
 import { createLogins, type Logins } from './provider-logins.ts'
 import { createSealTokens } from './sealed-tokens.ts'
 
@@ -24,12 +24,38 @@ type Dependencies = {
   outboundTo: (host: string) => Outbound
 }
 
+type ProviderSettings = Pick<
+  Settings,
+  | 'oidcIssuer'
+  | 'oidcClientId'
+  | 'oidcClientSecret'
+  | 'oidcScopes'
+  | 'oidcUsernameClaim'
+  | 'oidcGroupsClaim'
+>
+
 /** Opens the logins at the identity provider of the settings; undefined if there is none. */
 export function openLogins(dependencies: Dependencies): Logins | undefined {
-  const { settings, vault, outbound, outboundTo } = dependencies
+  const { settings, vault } = dependencies
+  const provider = openProvider(dependencies)
+  if (!provider) return undefined
+  const { oidcAllowedGroups: allowedGroups, oidcAdminGroups: adminGroups } = settings
+  const rules = { allowedGroups, adminGroups }
+  const sealTokens = async () => createSealTokens(await vault())
+  return createLogins({ ...dependencies, provider, rules, sealTokens })
+}
+
+/** Opens the identity provider of the settings; undefined if there is none. */
+export function openProvider({
+  settings,
+  outbound,
+  outboundTo,
+}: Pick<Dependencies, 'outbound' | 'outboundTo'> & { settings: ProviderSettings }):
+  | IdentityProvider
+  | undefined {
   const { oidcIssuer: issuer, oidcClientId: clientId } = settings
   if (issuer === undefined || clientId === undefined) return undefined
-  const provider = createIdentityProvider({
+  return createIdentityProvider({
     ...{ issuer, clientId, outbound },
     issuerOutbound: outboundTo(new URL(issuer).hostname),
     clientSecret: settings.oidcClientSecret,
@@ -37,8 +63,4 @@ export function openLogins(dependencies: Dependencies): Logins | undefined {
     usernameClaim: settings.oidcUsernameClaim,
     groupsClaim: settings.oidcGroupsClaim,
   })
-  const { oidcAllowedGroups: allowedGroups, oidcAdminGroups: adminGroups } = settings
-  const rules = { allowedGroups, adminGroups }
-  const sealTokens = async () => createSealTokens(await vault())
-  return createLogins({ ...dependencies, provider, rules, sealTokens })
 }

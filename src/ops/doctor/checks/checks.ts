@@ -9,6 +9,7 @@ import { lfsCheck } from './lfs-check.ts'
 import { objectsCheck } from './objects-check.ts'
 import { httpPortCheck, sshPortCheck } from './port-checks.ts'
 import { programCheck } from './program-check.ts'
+import { providerCheck } from './provider-check.ts'
 import { pushesCheck, repositoriesCheck, repositoryFilesCheck } from './repository-checks.ts'
 import { runFilesCheck } from './run-files-check.ts'
 import { sandboxCheck } from './sandbox-check.ts'
@@ -37,6 +38,7 @@ export const checks: Check[] = [
   clockCheck,
   httpPortCheck,
   sshPortCheck,
+  providerCheck,
   storeCheck,
   repositoriesCheck,
   repositoryFilesCheck,
