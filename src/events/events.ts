@@ -54,6 +54,9 @@ export type EventData = {
     admin?: boolean | undefined
     /** The person at the identity provider who was linked, if that has changed; empty for none. */
     loginSubject?: string | undefined
+    /** The groups at the identity provider that the user has got and lost, the first hundred of each. */
+    addedGroups?: string[] | undefined
+    removedGroups?: string[] | undefined
   }
   'user.deleted': { username: string }
   'token.created': {

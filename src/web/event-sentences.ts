@@ -231,7 +231,10 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
     icon: 'person',
     parts: [who, ' removed ', { text: member }, ' from ', { text: namespace }],
   }),
-  'user.updated': ({ username, changed, disabled, admin }, { who }) => ({
+  'user.updated': (
+    { username, changed, disabled, admin, addedGroups, removedGroups },
+    { who },
+  ) => ({
     icon: 'person',
     parts: [
       who,
@@ -239,6 +242,8 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
       'the user ',
       { text: username },
       ...(admin === undefined ? [] : [admin ? ', now an admin' : ', no longer an admin']),
+      ...groupParts(', no longer in ', removedGroups),
+      ...groupParts(', now in ', addedGroups),
     ],
   }),
   'user.deleted': ({ username }, { who }) => ({
@@ -295,4 +300,13 @@ function nameIn({ name, repositoryName, namespace }: Record<string, unknown>): s
 
 function isZero(id: string): boolean {
   return /^0+$/.test(id)
+}
+
+const maxGroups = 5
+
+/** Names the first of some groups. */
+function groupParts(words: string, names: string[] = []): SentencePart[] {
+  const text = names.slice(0, maxGroups).join(', ')
+  const more = names.length > maxGroups ? [` and ${names.length - maxGroups} more`] : []
+  return names.length === 0 ? [] : [words, { text }, ...more]
 }

@@ -92,11 +92,28 @@ test('a person is invited, renamed, moved, disabled, gone, and comes back', {
 
   people[1001] = { ...ada, groups: ['staff'] }
   await checkLogins()
+  await checkLogins()
   assert.deepEqual(await readers(team, means), [])
   assert.deepEqual(await readers('site', means), all)
   people[1001] = ada
   await checkLogins()
   assert.deepEqual(await readers(team, means), withJob)
+
+  // An entry for each change, and none for the check that found nothing new.
+  const { body: changes } = await admin.get('/audit?action=user.updated')
+  assert.deepEqual(
+    changes
+      .slice(0, 3)
+      .map(({ data }: { data: Record<string, unknown> }) => [data.addedGroups, data.removedGroups]),
+    [
+      [['web'], undefined],
+      [undefined, ['web']],
+      [undefined, undefined],
+    ],
+  )
+  const { groups, login } = (await admin.get('/users/ada')).body
+  assert.deepEqual([groups, login.subject], [ada.groups, '1001'])
+  assert.deepEqual((await means.token.get('/user')).body.user.groups, ada.groups)
 
   const stream = await fetch(`${service.url}/events?follow=true`, {
     headers: { authorization: `Bearer ${means.delegated.token}` },

@@ -106,12 +106,14 @@ test('whom the service refuses learns why, and what to do', async () => {
   assert.match(forged.text, /not begun in this browser/)
 })
 
-test('a member of an admin group is an admin', async () => {
-  const { logIn } = provider.createBrowser()
+test('a member of an admin group is an admin, and sees the groups of users', async () => {
+  const { here, logIn } = provider.createBrowser()
   await logIn('1003')
   const { body } = await service.admin.get('/tokens')
   const token = body.find(({ username }: { username: string }) => username === 'grace')
   assert.deepEqual([token.name, token.permissions.includes('admin')], ['login', true])
+  const { text: users } = await here.get('/-/users')
+  assert.match(users, new RegExp(`1003 at ${provider.issuer}/, in ops`))
 })
 
 /** The fields of the form on a page. */

@@ -74,7 +74,7 @@ export const sampleData: EventData = {
   'webhook.deleted': { webhookId: 'w' },
   'user.updated': {
     ...{ username: 'ada', changed: ['disabled'], disabled: true },
-    ...{ admin: true, loginSubject: '1' },
+    ...{ admin: true, loginSubject: '1', addedGroups: ['web'], removedGroups: ['ops', 'leads'] },
   },
   'user.deleted': { username: 'ada' },
   'token.created': {

@@ -20,6 +20,7 @@ export const accessOperations: ClientOperation[] = [
       Username: (body) => textAt(at(body, 'credential'), 'username'),
       Name: (body) => textAt(at(body, 'user'), 'displayName'),
       Email: (body) => textAt(at(body, 'user'), 'email'),
+      Groups: (body) => textAt(at(body, 'user'), 'groups'),
       Kind: (body) => textAt(at(body, 'credential'), 'kind'),
       Permissions: (body) => textAt(at(body, 'credential'), 'permissions'),
       Limits: (body) => toLimits(at(body, 'credential')),
@@ -57,6 +58,8 @@ export const accessOperations: ClientOperation[] = [
       Source: 'source',
       Disabled: dateOf('disabledAt'),
       'Without rights since': dateOf('loginEndedAt'),
+      Groups: 'groups',
+      Login: (body) => toPerson(at(body, 'login')),
     },
   },
   {
@@ -294,6 +297,10 @@ function toClaims(rule: Json): string {
 function coveredBy(rule: Json): string {
   if (at(rule, 'repositories') !== null) return textAt(rule, 'repositories')
   return `all${at(rule, 'namespace') === null ? '' : ` in ${textAt(rule, 'namespace')}`}`
+}
+
+function toPerson(login: Json): string {
+  return login === null ? '' : `${textAt(login, 'subject')} at ${textAt(login, 'issuer')}`
 }
 
 function toLimits(token: Json): string {

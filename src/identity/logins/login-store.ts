@@ -44,9 +44,9 @@ export async function updateLogin(
   await db.updateTable('logins').set(changed).where('id', '=', id).execute()
 }
 
-/** Lists the logins of a user. */
-export function listLoginsOf(db: Db, username: string): Promise<LoginRow[]> {
-  return db.selectFrom('logins').selectAll().where('username', '=', username).execute()
+/** Lists the logins of some users. */
+export function listLoginsOf(db: Db, usernames: readonly string[]): Promise<LoginRow[]> {
+  return db.selectFrom('logins').selectAll().where('username', 'in', usernames).execute()
 }
 
 /** Deletes a login, with the tokens that end with it. */
@@ -140,20 +140,33 @@ export async function replaceRefreshToken(
   return (await query.executeTakeFirstOrThrow()).numUpdatedRows > 0n
 }
 
+/** Lists the groups of some users, by their names. */
+export function listGroupsOf(
+  db: Db,
+  usernames: readonly string[],
+): Promise<{ username: string; name: string }[]> {
+  return db
+    .selectFrom('userGroups')
+    .select(['username', 'name'])
+    .where('username', 'in', usernames)
+    .orderBy('name')
+    .execute()
+}
+
+/** The groups that a user has got and lost. */
+export type GroupChange = { addedGroups: string[]; removedGroups: string[] }
+
 /** Replaces the groups of a user. */
 export async function replaceGroups(
   tx: Db,
   username: string,
   names: readonly string[],
-): Promise<void> {
-  const former = await tx
-    .selectFrom('userGroups')
-    .select('name')
-    .where('username', '=', username)
-    .execute()
-  const gone = former.filter(({ name }) => !names.includes(name)).map(({ name }) => name)
-  const known = new Set(former.map(({ name }) => name))
+): Promise<GroupChange> {
+  const former = (await listGroupsOf(tx, [username])).map(({ name }) => name)
+  const gone = former.filter((name) => !names.includes(name))
+  const known = new Set(former)
   const added = names.filter((name) => !known.has(name))
+  const change = { addedGroups: added, removedGroups: gone }
   if (gone.length > 0) {
     await tx
       .deleteFrom('userGroups')
@@ -161,12 +174,13 @@ export async function replaceGroups(
       .where('name', 'in', gone)
       .execute()
   }
-  if (added.length === 0) return
+  if (added.length === 0) return change
   await tx
     .insertInto('userGroups')
     .values(added.map((name) => ({ username, name })))
     .onConflict((conflict) => conflict.columns(['username', 'name']).doNothing())
     .execute()
+  return change
 }
 
 export async function insertLoginAttempt(db: Db, attempt: LoginAttemptRow): Promise<void> {

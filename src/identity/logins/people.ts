@@ -29,6 +29,7 @@ import {
 import { type IdentityProvider, refusedLogin } from './identity-provider.ts'
 import {
   findLogin,
+  type GroupChange,
   insertLogin,
   type LoginCheck,
   listForeignLogins,
@@ -111,7 +112,7 @@ export function createPeople(dependencies: Dependencies): People {
     const user = await updateUser(tx, username, wanted)
     if (!before || !user) throw concurrent()
     await updateLogin(tx, id, { isAdmin: Number(isAdmin), checkedAt: now, failingSince: null })
-    await replaceGroups(tx, username, groups)
+    const groupChange = await replaceGroups(tx, username, groups)
     const permissions = isAdmin ? `${everything} admin` : everything
     if (!isAdmin) await demoteTokensOf(tx, id, permissions)
     const known = await findLoginToken(tx, id)
@@ -120,12 +121,10 @@ export function createPeople(dependencies: Dependencies): People {
     if (known) await updateToken(tx, token.id, { permissions, expiresAt })
     else await insertToken(tx, token)
     const admin = isAdmin === Boolean(login.isAdmin) ? undefined : isAdmin
-    const changed = changesOf(before, wanted)
+    const change = { changed: changesOf(before, wanted), admin, ...groupChange }
     await publish(tx, now, [
       ...(known ? [] : [tokenCreated(actor, token)]),
-      ...(changed.length > 0 || admin !== undefined
-        ? [userChanged(actor, user, changed, admin)]
-        : []),
+      ...userChanged(actor, user, change),
     ])
     return token
   }
@@ -209,12 +208,14 @@ async function endLogin(
 ): Promise<void> {
   const user = await updateUser(tx, username, { loginEndedAt: now })
   await updateLogin(tx, id, { isAdmin: 0, refreshToken: null, nextCheckAt: null })
-  await replaceGroups(tx, username, [])
+  const groupChange = await replaceGroups(tx, username, [])
   const tokenIds = await deleteTokensOf(tx, { loginId: id })
   const admin = isAdmin ? false : undefined
   await publish(tx, now, [
     ...tokenIds.map((tokenId) => tokenDeleted(server, tokenId)),
-    ...(user ? [userChanged(server, user, ['loginEndedAt'], admin)] : []),
+    ...(user
+      ? userChanged(server, user, { changed: ['loginEndedAt'], admin, ...groupChange })
+      : []),
   ])
 }
 
@@ -265,15 +266,32 @@ function changesOf(before: UserRow, after: Partial<UserRow>): string[] {
   return shown.filter((name) => before[name] !== after[name])
 }
 
+const maxGroupsInEvent = 100
+
+/** A change of groups as the event of a user has it. */
+export function groupsInEvent({ addedGroups, removedGroups }: GroupChange) {
+  const [added, removed] = [addedGroups, removedGroups].map((names) =>
+    names.length > 0 ? names.slice(0, maxGroupsInEvent) : undefined,
+  )
+  return {
+    changed: added || removed ? ['groups'] : [],
+    addedGroups: added,
+    removedGroups: removed,
+  }
+}
+
+/** The event of what the provider has changed of a user, if that is anything. */
 function userChanged(
   actor: Actor,
   { username, disabledAt }: UserRow,
-  fields: string[],
-  admin: boolean | undefined,
-): Extract<Event, { kind: 'user.updated' }> {
-  const changed = admin === undefined ? fields : [...fields, 'admin']
-  const data = { username, changed, disabled: disabledAt !== null, admin }
-  return { kind: 'user.updated', actor, repositoryId: null, data }
+  change: GroupChange & { changed: string[]; admin: boolean | undefined },
+): Extract<Event, { kind: 'user.updated' }>[] {
+  const { admin } = change
+  const { changed: groupsChanged, ...groups } = groupsInEvent(change)
+  const changed = [...change.changed, ...(admin === undefined ? [] : ['admin']), ...groupsChanged]
+  if (changed.length === 0) return []
+  const data = { username, changed, disabled: disabledAt !== null, admin, ...groups }
+  return [{ kind: 'user.updated', actor, repositoryId: null, data }]
 }
 
 /** The username of a new user. It is never made up or changed: it would look like another one. */

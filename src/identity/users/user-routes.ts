@@ -120,6 +120,19 @@ export const User = named(
       Type.Integer(),
       'since when the identity provider has not vouched for the person, whose tokens and keys are invalid until the next login; null otherwise',
     ),
+    groups: field.texts('groups at the identity provider, as of the last login or check'),
+    login: field.orNull(
+      Type.Object({
+        issuer: field.text('issuer of the identity provider'),
+        subject: field.text('the `sub` by which it knows the person'),
+        lastLoginAt: field.orNull(Type.Integer(), 'when the person last logged in; null for never'),
+        checkedAt: field.orNull(
+          Type.Integer(),
+          'when names and groups were last read; null for never',
+        ),
+      }),
+      'the person at the identity provider; null for none',
+    ),
   } satisfies TProperties),
 )
 

@@ -6,10 +6,16 @@ import type { PageRequest } from '#base/list-all.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Database } from '#database/database.ts'
-import type { Db, UserRow } from '#database/schema.ts'
+import type { Db, LoginRow, UserRow } from '#database/schema.ts'
 import type { Actor, Event, Publish } from '#events/events.ts'
 import { linkLogin } from '../logins/link-login.ts'
-import { deleteLoginsOf } from '../logins/login-store.ts'
+import {
+  deleteLoginsOf,
+  type GroupChange,
+  listGroupsOf,
+  listLoginsOf,
+} from '../logins/login-store.ts'
+import { groupsInEvent } from '../logins/people.ts'
 import { deleteSessionsOf } from '../sessions/session-store.ts'
 import { deleteKeysOf } from '../ssh-keys/ssh-key-store.ts'
 import { keyDeleted } from '../ssh-keys/ssh-keys.ts'
@@ -37,7 +43,14 @@ export type Users = {
   remove: (principal: Principal, username: string) => Promise<void>
 }
 
-type User = Omit<UserRow, 'disabledAt'> & { disabled: boolean; disabledAt: number | null }
+type User = Omit<UserRow, 'disabledAt'> & {
+  disabled: boolean
+  disabledAt: number | null
+  /** As of the last login or check. */
+  groups: string[]
+  /** The person at the identity provider who is this user. */
+  login: Pick<LoginRow, 'issuer' | 'subject' | 'lastLoginAt' | 'checkedAt'> | null
+}
 
 /** Who makes a request, by which means, and what it may do. */
 type CallerDescription = {
@@ -93,13 +106,13 @@ export function createUsers(dependencies: Dependencies): Users {
   const issuer = oidcIssuer === undefined ? undefined : new URL(oidcIssuer).href
 
   return {
-    list: async (page) => (await listUsers(db, page)).map(toUser),
+    list: async (page) => describeUsers(db, await listUsers(db, page)),
 
     async read(principal, username) {
       if (username !== principal.username) requirePermission(principal, 'admin')
       const row = await findUser(db, username)
       if (!row) throw notFound(username)
-      return toUser(row)
+      return describeUser(db, row)
     },
 
     async describeCaller(principal) {
@@ -108,7 +121,7 @@ export function createUsers(dependencies: Dependencies): Users {
       const ids = principal.repositories
       const names = ids && (await repositories.namesOf(principal, [...ids]))
       return {
-        user: row ? toUser(row) : null,
+        user: row ? await describeUser(db, row) : null,
         credential: {
           ...{ kind, id, username, expiresAt, permissions: [...permissions] },
           repositories: names ? [...names.values()].sort() : null,
@@ -144,15 +157,15 @@ export function createUsers(dependencies: Dependencies): Users {
         const changed = Object.entries(wanted).filter(
           ([name, value]) => value !== undefined && value !== before[name as keyof UserRow],
         )
-        if (changed.length === 0 && !ended) return toUser(before)
+        if (changed.length === 0 && !ended) return describeUser(tx, before)
         const row = await updateUser(tx, username, { ...Object.fromEntries(changed), username })
         if (!row) throw notFound(username)
         const names = changed.map(([name]) => (name === 'disabledAt' ? 'disabled' : name))
         await publish(tx, now, [
-          ...(ended ?? []).map((id) => tokenDeleted(principal, id)),
-          userUpdated(principal, row, names, ended ? loginSubject : undefined),
+          ...(ended?.tokenIds ?? []).map((id) => tokenDeleted(principal, id)),
+          userUpdated(principal, row, names, ended && { loginSubject, ...ended }),
         ])
-        return toUser(row)
+        return describeUser(tx, row)
       }),
 
     remove: (principal, username) =>
@@ -180,18 +193,46 @@ export function createUsers(dependencies: Dependencies): Users {
   }
 }
 
-function toUser(row: UserRow): User {
-  return { ...row, disabled: row.disabledAt !== null }
+async function describeUser(db: Db, row: UserRow): Promise<User> {
+  const [user] = await describeUsers(db, [row])
+  // One for each row.
+  return user as User
+}
+
+/** Adds what the identity provider has said of users. */
+async function describeUsers(db: Db, rows: UserRow[]): Promise<User[]> {
+  if (rows.length === 0) return []
+  const usernames = rows.map(({ username }) => username)
+  const groups = Map.groupBy(await listGroupsOf(db, usernames), ({ username }) => username)
+  const logins = new Map((await listLoginsOf(db, usernames)).map((row) => [row.username, row]))
+  return rows.map((row) => ({
+    ...row,
+    disabled: row.disabledAt !== null,
+    groups: (groups.get(row.username) ?? []).map(({ name }) => name),
+    login: toLogin(logins.get(row.username)),
+  }))
+}
+
+function toLogin(row: LoginRow | undefined): User['login'] {
+  if (!row) return null
+  const { issuer, subject, lastLoginAt, checkedAt } = row
+  return { issuer, subject, lastLoginAt, checkedAt }
 }
 
 function userUpdated(
   actor: Actor,
   { username, disabledAt }: UserRow,
   fields: string[],
-  loginSubject: string | undefined,
+  linked: (GroupChange & { loginSubject: string | undefined }) | undefined,
 ) {
-  const changed = loginSubject === undefined ? fields : [...fields, 'loginSubject']
-  const data = { username, changed, disabled: disabledAt !== null, loginSubject }
+  const { changed = [], ...groups } = linked ? groupsInEvent(linked) : {}
+  const data = {
+    username,
+    changed: [...fields, ...(linked ? ['loginSubject'] : []), ...changed],
+    disabled: disabledAt !== null,
+    loginSubject: linked?.loginSubject,
+    ...groups,
+  }
   return { kind: 'user.updated', actor, repositoryId: null, data } as const
 }
 

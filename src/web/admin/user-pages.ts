@@ -49,11 +49,13 @@ ${pager(context, next)}`,
 function userRow(context: PageContext, user: User): Html {
   const { to, time, caller } = context
   const { username, displayName, email, source, lastSeenAt, disabledAt, loginEndedAt } = user
+  const { groups, login } = user
   const name = encodeURIComponent(username)
   const seen = lastSeenAt === null ? 'never seen' : html`seen ${time.age(lastSeenAt)}`
   return html`<li class="row">
 <div class="grow"><h2 class="row-title">${username}${source === 'login' && html`<span class="badge">logs in</span>`}${disabledAt !== null && html`<span class="badge accent">disabled</span>`}</h2>
-<p class="soft">${displayName !== '' && html`${displayName}, `}${email !== '' && html`${email}, `}${seen}${disabledAt !== null && html`, disabled ${time.age(disabledAt)}`}${loginEndedAt !== null && html`, without rights since ${time.age(loginEndedAt)}, until the next login`}</p></div>
+<p class="soft">${displayName !== '' && html`${displayName}, `}${email !== '' && html`${email}, `}${seen}${disabledAt !== null && html`, disabled ${time.age(disabledAt)}`}${loginEndedAt !== null && html`, without rights since ${time.age(loginEndedAt)}, until the next login`}</p>
+${login && html`<p class="soft">${login.subject} at ${login.issuer}${groups.length > 0 && `, in ${groups.join(', ')}`}</p>`}</div>
 ${disabledAt !== null && formButton(to.own(`users/${name}/enable`), 'Enable', { label: `Enable ${username}` })}
 ${disabledAt === null && username !== caller.username && askButton(context, { action: to.own(`users/${name}/disable`), verb: 'Disable', object: username, consequence: 'All of its tokens, keys and sessions are invalid until it is enabled again.' })}
 </li>`
