@@ -211,19 +211,18 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
   const lfsLocks = createLfsLocks(kit)
   const tokens = createTokens({ ...kit, repositories })
   const sshKeys = createSshKeys({ ...kit, repositories })
+  const usernamesAmong = async (usernames: string[]) => [
+    ...(await tokens.usernamesAmong(usernames)),
+    ...(await sshKeys.usernamesAmong(usernames)),
+  ]
   const outbound = createAppOutbound(settings)
-  const namespaces = createNamespaces({ ...kit, countUsersLike, deleteTrustRulesOf })
+  const users = { usernamesAmong, countUsersLike }
+  const namespaces = createNamespaces({ ...kit, ...users, deleteTrustRulesOf })
   const trustRules = createTrustRules({ ...kit, outbound, repositories, namespaces })
   const workloads = createWorkloadTokens({ ...kit, outbound, repositories, trustRules })
   const maintenanceRequests = createMaintenanceRequests(kit)
   const protections = createProtections(kit)
-  const collaborators = createCollaborators({
-    ...kit,
-    usernamesAmong: async (usernames) => [
-      ...(await tokens.usernamesAmong(usernames)),
-      ...(await sshKeys.usernamesAmong(usernames)),
-    ],
-  })
+  const collaborators = createCollaborators({ ...kit, usernamesAmong })
   const secrets = createSecrets(kit)
   const rotation = createRotation({ ...kit, disableWebhook: createDisableWebhook(publish) })
   const idTokens = createIdTokens(kit)

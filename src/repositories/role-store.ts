@@ -44,6 +44,22 @@ export async function groupsOf(db: Db, username: string): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
+/** Those of some members of namespaces, all groups, that a user is in. */
+export async function groupMembersAmong(db: Db, members: readonly string[]): Promise<string[]> {
+  if (members.length === 0) return []
+  const rows = await db
+    .selectFrom('userGroups')
+    .select('name')
+    .distinct()
+    .where(
+      'name',
+      'in',
+      members.map((member) => member.slice('group:'.length)),
+    )
+    .execute()
+  return rows.map(({ name }) => `group:${name}`)
+}
+
 /** Whether the database could have a name of a user or a group: PostgreSQL rejects texts with a NUL. */
 export function isStorable(name: string): boolean {
   return !name.includes('\0')

@@ -261,7 +261,10 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
 
     test('a namespace is created, gets members, and is renamed and deleted', async () => {
       await svc('namespaces', 'create', 'acme')
-      await svc('namespaces', 'members', 'add', 'acme', 'grace', '--role', 'maintain')
+      assert.equal(
+        await svc('namespaces', 'members', 'add', 'acme', 'grace', '--role', 'maintain'),
+        'grace has the role maintain; no token or key has this username yet.\n',
+      )
       assert.match(await svc('namespaces', 'members', 'list', 'acme'), /^grace +maintain\b/m)
       await svc('namespaces', 'members', 'remove', 'acme', 'grace')
       assert.match(await svc('namespaces', 'list'), /^acme\b/m)

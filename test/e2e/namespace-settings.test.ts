@@ -95,7 +95,9 @@ test('runs in all repositories of a namespace have its secrets that their files 
   const saved = await page.post(`${settings}/secrets`, { secret: 'BY_FORM', value: 'x' })
   assert.deepEqual([saved.status, saved.location], [303, `${settings}#secrets`])
   assert.match((await page.get(settings)).text, /BY_FORM/)
-  assert.match((await page.get('/r/acme/site/settings')).text, /Of the namespace.*BY_FORM/)
+  const { text } = await page.get('/r/acme/site/settings')
+  assert.match(text, /Of the namespace.*BY_FORM/)
+  assert.match(text, /by the namespace <a href="\/-\/namespaces\/acme">acme/)
   const entries = (await admin.get('/audit?action=secret.saved&limit=1')).body
   assert.deepEqual(entries[0].data, { name: 'BY_FORM', namespace: 'acme' })
 

@@ -215,6 +215,8 @@ test('who is not a member sees nothing, as for a name that was never used', asyn
     [null, 1],
   )
   assert.equal((await eve.get('/namespaces/hidden/members')).body.code, 'role_insufficient')
+  const shared = (await eve.get(`${api('hidden/site')}/collaborators`)).body
+  assert.deepEqual([shared.collaborators, shared.inherited], [['eve'], undefined])
   assert.equal((await eve.post('/repos', { name: 'hidden/mine' })).body.code, 'role_insufficient')
 })
 
@@ -222,8 +224,12 @@ test('a member has its role in every repository, the highest that it has there, 
   const name = await namespace('team')
   const member = '/namespaces/team/members/eve'
   assert.equal((await eve.get(api(name))).status, 404)
-  assert.equal((await ada.put(member, { role: 'read' })).status, 200)
+  assert.equal((await ada.put(member, { role: 'read' })).body.unknown, false)
   assert.equal((await eve.get(api(name))).body.role, 'read')
+  assert.deepEqual((await eve.get(`${api(name)}/collaborators`)).body.inherited, [
+    { namespace: 'team', member: 'ada', role: 'admin' },
+    { namespace: 'team', member: 'eve', role: 'read' },
+  ])
   assert.ok((await eve.get('/repos')).body.some((one: { name: string }) => one.name === name))
   await assert.rejects(project.git('push', eve.remote(name), 'HEAD:x'), /role/)
   await ada.post(`${api(name)}/collaborators`, { username: 'eve', role: 'write' })

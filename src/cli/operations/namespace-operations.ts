@@ -100,6 +100,7 @@ export const namespaceOperations: ClientOperation[] = [
     summary: 'list the members of a namespace',
     arguments: ['namespace'],
     table: { MEMBER: 'member', ROLE: 'role', ADDED: dateOf('createdAt') },
+    note: unknownIn,
   },
   {
     command: 'namespaces members add',
@@ -109,7 +110,10 @@ export const namespaceOperations: ClientOperation[] = [
     arguments: ['namespace', 'member'],
     options: { '--role <role>': 'its role in all repositories of the namespace (default: write)' },
     fill: ({ option }) => ({ role: option('role') ?? 'write' }),
-    sentence: (body) => `${textAt(body, 'member')} has the role ${textAt(body, 'role')}.`,
+    sentence: (body) => {
+      const note = unknownAt(body)
+      return `${textAt(body, 'member')} has the role ${textAt(body, 'role')}${note && `; ${note}`}.`
+    },
   },
   {
     command: 'namespaces members remove',
@@ -121,6 +125,20 @@ export const namespaceOperations: ClientOperation[] = [
     json: ({ argument }) => ({ member: argument('member'), removed: true }),
   },
 ]
+
+/** That svc has never seen a member. */
+function unknownAt(row: Json): string {
+  if (at(row, 'unknown') !== true) return ''
+  return textAt(row, 'member').startsWith('group:')
+    ? 'no user who has logged in is in this group yet'
+    : 'no token or key has this username yet'
+}
+
+function unknownIn(members: Json): string | undefined {
+  const unknown = listAt({ members }, 'members').filter((row) => at(row, 'unknown') === true)
+  const names = unknown.map((row) => textAt(row, 'member')).join(', ')
+  return names === '' ? undefined : `No token, key or login has these yet: ${names}.`
+}
 
 const bytes = size(0, 2 ** 50)
 

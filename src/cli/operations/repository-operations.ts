@@ -210,6 +210,7 @@ export const repositoryOperations: ClientOperation[] = [
     arguments: ['repository'],
     table: { USERNAME: 'username', ROLE: 'role' },
     rows: toRoles,
+    note: toUnknown,
   },
   {
     command: 'collaborators add',
@@ -274,10 +275,20 @@ function patternOf(row: Json): string {
 
 function toRoles(body: Json): Json[] {
   const roles = new Map(Object.entries<Json>(Object(at(body, 'roles'))))
-  return listAt(body, 'collaborators').map((name) => ({
+  const collaborators = listAt(body, 'collaborators').map((name) => ({
     username: name,
     role: roles.get(String(name)) ?? '',
   }))
+  const members = listAt(body, 'inherited').map((row) => ({
+    username: `${textAt(row, 'member')} (of ${textAt(row, 'namespace')})`,
+    role: textAt(row, 'role'),
+  }))
+  return [...collaborators, ...members]
+}
+
+function toUnknown(body: Json): string | undefined {
+  const unknown = textAt(body, 'unknownUsernames')
+  return unknown === '' ? undefined : `No token or key has these usernames yet: ${unknown}.`
 }
 
 /** `svc clone` */

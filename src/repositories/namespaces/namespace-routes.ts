@@ -191,5 +191,8 @@ export const NamespaceMemberReply = named(
     member: field.text('A username, or `group:` and the name of a group'),
     role: Type.Enum(roles, { description: 'Its role in all repositories of the namespace' }),
     createdAt: field.time('When it was added'),
+    unknown: field.boolean(
+      'Whether no token or SSH key has the username yet, or no user who has logged in is in the group',
+    ),
   }),
 )

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Principal } from '#access/principal.ts'
 import { newId } from '#base/ids.ts'
+import { listLiveUsernames } from '#identity/tokens/token-store.ts'
 import { deleteTrustRulesOf } from '#identity/trust-rules/trust-rule-store.ts'
 import { countUsersLike } from '#identity/user-store.ts'
 import { onEachDatabase } from '../../../test/support/databases.ts'
@@ -20,6 +21,11 @@ function user(username: string, ...permissions: 'admin'[]): Principal {
 }
 
 type Db = Parameters<typeof createNamespaces>[0]['db']
+
+const kitOf = (db: Db) => ({
+  ...{ db, publish, clock, countUsersLike, deleteTrustRulesOf },
+  usernamesAmong: (usernames: string[]) => listLiveUsernames(db, usernames, clock.now()),
+})
 
 /** Creates a repository as the life cycle does, without its files. */
 async function create(db: Db, principal: Principal, name: string): Promise<string> {
@@ -43,8 +49,7 @@ onEachDatabase((fresh) => {
     await using database = await fresh()
     const db = await database.open()
     const settings = { namespaceCreators: ['group:leads'] }
-    const users = { countUsersLike, deleteTrustRulesOf }
-    const namespaces = createNamespaces({ db, publish, clock, settings, ...users })
+    const namespaces = createNamespaces({ ...kitOf(db), settings })
     const [ada, eve] = [user('ada'), user('eve')]
     await assert.rejects(namespaces.requireCreator(ada), { code: 'permission_missing' })
     await db.insertInto('userGroups').values({ username: 'ada', name: 'leads' }).execute()
@@ -66,6 +71,20 @@ onEachDatabase((fresh) => {
     await namespaces.setMember(ada, acme, { member: 'group:web', role: 'read' })
     assert.deepEqual([await roleOf(), await sees()], ['read', [id]])
     assert.equal((await namespaces.open(eve, 'acme')).role, 'read')
+    const { unknown } = await namespaces.setMember(ada, acme, { member: 'group:wbe', role: 'read' })
+    const listed = (await namespaces.listMembers(acme)).map((one) => [one.member, one.unknown])
+    assert.deepEqual(
+      [unknown, listed.sort()],
+      [
+        true,
+        [
+          ['ada', true],
+          ['group:wbe', true],
+          ['group:web', false],
+        ],
+      ],
+    )
+    await namespaces.removeMember(ada, acme, 'group:wbe')
     await insertCollaborator(db, { repositoryId: id, username: 'eve', createdAt: 1, role: 'write' })
     assert.equal(await roleOf(), 'write')
     await namespaces.setMember(ada, acme, { member: 'group:ops', role: 'maintain' })
@@ -91,11 +110,8 @@ onEachDatabase((fresh) => {
     await using database = await fresh()
     const [one, other] = await Promise.all([database.open(), database.open()])
     const namespaces = createNamespaces({
-      db: one,
-      publish,
-      clock,
+      ...kitOf(one),
       settings: { namespaceCreators: undefined },
-      ...{ countUsersLike, deleteTrustRulesOf },
     })
     const admin = user('root', 'admin')
     for (const name of ['a', 'b', 'c', 'd']) {

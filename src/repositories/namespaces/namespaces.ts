@@ -7,7 +7,7 @@ import type { PageRequest } from '#base/list-all.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Database } from '#database/database.ts'
-import type { Db, NamespaceMemberRow } from '#database/schema.ts'
+import type { Db } from '#database/schema.ts'
 import type { Actor, Event, Publish } from '#events/events.ts'
 import { claimName, keepFormerName } from '../claim-name.ts'
 import { hasNamesOfOthers } from '../former-name-store.ts'
@@ -41,6 +41,7 @@ import {
 import { countNames, isNameTaken, updateName, viewerOf } from '../repository-store.ts'
 import { groupsOf, isStorable } from '../role-store.ts'
 import { deleteWebhooksOf } from '../scope-store.ts'
+import { type Member, markUnknown, type UsernamesAmong } from './unknown-members.ts'
 
 /** Namespaces: names before those of repositories, with members who have roles in all of these. */
 export type Namespaces = {
@@ -88,13 +89,12 @@ export type Namespace = NamespaceLimits & {
   role: Role | null
 }
 
-type Member = Pick<NamespaceMemberRow, 'member' | 'role' | 'createdAt'>
-
 type Dependencies = {
   db: Database
   publish: Publish
   clock: Clock
   settings: Pick<PlainSettings, 'namespaceCreators'>
+  usernamesAmong: UsernamesAmong
   /** How many users have a username, without regard to case. */
   countUsersLike: (tx: Db, username: string) => Promise<number>
   /** Deletes the trust rules of a namespace that is being deleted. */
@@ -105,7 +105,8 @@ const maxNamed = 10
 const unlimited: NamespaceLimits = { maxRepositories: null, maxBytes: null }
 
 export function createNamespaces(dependencies: Dependencies): Namespaces {
-  const { db, publish, clock, settings, countUsersLike, deleteTrustRulesOf } = dependencies
+  const { db, publish, clock, settings, countUsersLike, usernamesAmong } = dependencies
+  const { deleteTrustRulesOf } = dependencies
 
   /** Changes a namespace, which keeps its name meanwhile. */
   async function change({ id, name }: Namespace, work: (tx: Db) => Promise<void>): Promise<void> {
@@ -299,11 +300,11 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
 
     hold: holdPlace,
     administeredBy: (username, ids) => listAdministered(db, username, ids),
-    listMembers: ({ id }) => listMembers(db, id),
+    listMembers: async ({ id }) => markUnknown(db, await listMembers(db, id), usernamesAmong),
 
     async setMember(principal, namespace, { member, role }) {
       const { id: namespaceId, name } = namespace
-      let saved: Member = { member, role, createdAt: clock.now() }
+      let saved = { member, role, createdAt: clock.now() }
       await change(namespace, async (tx) => {
         const known = (await listMembers(tx, namespaceId)).find((one) => one.member === member)
         saved = { ...saved, ...known, role }
@@ -311,7 +312,9 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
         await upsertMember(tx, { namespaceId, ...saved })
         await publish(tx, clock.now(), [memberAdded(principal, name, saved)])
       })
-      return saved
+      const [shown] = await markUnknown(db, [saved], usernamesAmong)
+      // One for each row.
+      return shown as Member
     },
 
     async removeMember(principal, namespace, member) {

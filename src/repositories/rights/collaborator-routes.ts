@@ -18,6 +18,7 @@ export function collaboratorRoutes({ repositories, collaborators }: Dependencies
       operationId: 'listCollaborators',
       tag: 'collaborators',
       summary: 'List collaborators',
+      description: 'And the members of its namespace, who have access, too.',
       permission: 'collaborator:read',
       find: open,
       reply: { 200: CollaboratorList },
@@ -65,6 +66,19 @@ const collaboratorList = {
     'Those that no token or SSH key has yet; empty for a token that is limited to repositories',
   ),
   roles: Type.Record(Type.String(), Type.Enum(roles), { description: 'Roles by username' }),
+  inherited: Type.Optional(
+    Type.Array(
+      Type.Object({
+        namespace: field.text('Name of the namespace'),
+        member: field.text('A username, or `group:` and the name of a group'),
+        role: Type.Enum(roles, { description: 'Its role' }),
+      }),
+      {
+        description:
+          'The members of the namespace of the repository, who have access by it; only for its members and admins',
+      },
+    ),
+  ),
 }
 
 export const CollaboratorList = named('Collaborators', Type.Object(collaboratorList))

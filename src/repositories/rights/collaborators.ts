@@ -2,6 +2,7 @@ import type { Principal } from '#access/principal.ts'
 import { defaultRole, includesRole, type Role } from '#access/roles.ts'
 import type { Clock } from '#base/clock.ts'
 import { Problem } from '#base/problem.ts'
+import { namespaceIn } from '#base/repository-name.ts'
 import type { Database } from '#database/database.ts'
 import type { Db } from '#database/schema.ts'
 import type { Actor, Event, Publish } from '#events/events.ts'
@@ -13,8 +14,8 @@ import {
   lockRole,
   updateRole,
 } from '../collaborator-store.ts'
-import { deleteMemberships } from '../namespace-store.ts'
-import { memberRemoved } from '../place-name.ts'
+import { deleteMemberships, findNamespace, listMembers } from '../namespace-store.ts'
+import { memberRemoved, roleInNamespace } from '../place-name.ts'
 import type { Repository } from '../repositories.ts'
 import { isStorable } from '../role-store.ts'
 
@@ -44,6 +45,8 @@ type CollaboratorList = {
   roles: Record<string, Role>
   /** Those that no token or key has. A token for some repositories does not learn who else there is. */
   unknownUsernames: string[]
+  /** The members of its namespace; undefined for those who do not see them there. */
+  inherited?: { namespace: string; member: string; role: Role }[]
 }
 
 type Dependencies = {
@@ -62,12 +65,26 @@ export function createCollaborators(dependencies: Dependencies): Collaborators {
     const collaborators = rows.map(({ username }) => username)
     const mayLearn = principal.repositories === undefined && rows.length > 0
     const known = new Set(mayLearn ? await usernamesAmong(collaborators) : collaborators)
+    const inherited = await listInherited(principal, repository)
     return {
       repoName: repository.name,
       collaborators,
       unknownUsernames: collaborators.filter((username) => !known.has(username)),
       roles: Object.fromEntries(rows.map(({ username, role }) => [username, role])),
+      ...(inherited && { inherited }),
     }
+  }
+
+  async function listInherited(
+    principal: Principal,
+    { name, namespaceId }: Repository,
+  ): Promise<CollaboratorList['inherited']> {
+    const namespace = namespaceIn(name)
+    if (namespace === undefined || namespaceId === null || principal.repositories) return undefined
+    const found = await findNamespace(db, namespace, principal.username)
+    if (!found || roleInNamespace(principal, found) === undefined) return undefined
+    const members = await listMembers(db, namespaceId)
+    return members.map(({ member, role }) => ({ namespace, member, role }))
   }
 
   async function change(

@@ -6,7 +6,7 @@ import { askButton, createForm, fieldText, otherProblem, type PageForm } from '.
 import { pager } from '../pager.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
-import { roleWords } from '../role-words.ts'
+import { roleWords, unknownBadge } from '../role-words.ts'
 import { usageSection } from './namespace-usage-section.ts'
 
 const path = '/-/namespaces/:namespace'
@@ -129,7 +129,8 @@ function memberSection(
     ({
       member,
       role,
-    }) => html`<li class="row">${icon('person', 'soft')}<b class="grow">${member}</b><span class="badge">${role}</span>
+      unknown,
+    }) => html`<li class="row">${icon('person', 'soft')}<span class="grow"><b>${member}</b>${unknown && html` ${unknownBadge(member)}`}</span><span class="badge">${role}</span>
 ${mayChange && askButton(context, { action: address, verb: 'Remove', object: member, consequence: 'What they may do by this role ends at once.', hidden: { member } })}</li>`,
   )}</ul>
 ${

@@ -1,9 +1,10 @@
 import { roles } from '#access/roles.ts'
+import { namespaceIn } from '#base/repository-name.ts'
 import { icon } from '../icons.ts'
 import { askButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Content, type Html, html } from '../render/html.ts'
-import { roleWords } from '../role-words.ts'
+import { roleWords, unknownBadge } from '../role-words.ts'
 import { type SectionParts, section } from './cache-section.ts'
 
 /** Who has access to a repository. */
@@ -16,6 +17,7 @@ export function peopleSection(
   }: { owner: string; people: OperationValues['listCollaborators']; mayChange: boolean },
 ): Html {
   const { address, context } = parts
+  const namespace = namespaceIn(people.repoName)
   const form = parts.form('collaborators')
   return section(
     parts,
@@ -29,9 +31,13 @@ export function peopleSection(
 ${people.collaborators.map(
   (
     username,
-  ) => html`<li class="row">${icon('person', 'soft')}<span class="grow"><b>${username}</b>${people.unknownUsernames.includes(username) && html` <span class="badge busy">${icon('warning')}unknown: no token or key has this name</span>`}</span><span class="badge">${people.roles[username]}</span>
+  ) => html`<li class="row">${icon('person', 'soft')}<span class="grow"><b>${username}</b>${people.unknownUsernames.includes(username) && html` ${unknownBadge(username)}`}</span><span class="badge">${people.roles[username]}</span>
 ${mayChange && askButton(context, { action: address('collaborators/remove'), verb: 'Remove', object: username, consequence: 'They lose access at once, and do not see this repository any more.', hidden: { username } })}</li>`,
+)}${people.inherited?.map(
+  ({ member, role }) =>
+    html`<li class="row">${icon('person', 'soft')}<span class="grow"><b>${member}</b> <span class="soft">by the namespace <a href="${context.to.namespace(namespace ?? '')}">${namespace}</a></span></span><span class="badge">${role}</span></li>`,
 )}</ul>
+${namespace !== undefined && people.inherited === undefined && html`<p class="pad soft">Members of the namespace ${namespace} have access, too.</p>`}
 ${
   mayChange &&
   html`<details class="add"${form.isSent && html` open`}><summary>${icon('plus')}Add a collaborator or change a role</summary><div class="pad">${form.render(html`${form.text({ name: 'username', label: 'User', isRequired: true, maxLength: 64 })}
