@@ -145,7 +145,8 @@ const cases = [
       assertStatus(admin.patch('/namespaces/acme', { name: 'club', maxBytes: 1e6 }), 200),
     locks: () => `select 1 from repositories for update`,
     waits: 'select "id", "name", "state" from "repositories"',
-    after: counter,
+    // As a push does, whose repository refers to the namespace.
+    after: `select 1 from namespaces for key share; ${counter}`,
   }),
   // Deleting a user deletes its memberships first.
   of({

@@ -42,7 +42,8 @@ export async function findNamespace(
 
 /**
  * Whether a namespace exists under a name, which it keeps until the transaction ends: with `share` for repositories that
- * are put into it; with `update` for changes of itself, which wait for those.
+ * are put into it; with `update` for changes of itself, which wait for those. Pushes to its repositories, whose rows refer to
+ * it, do not wait.
  */
 export async function lockNamespace(
   tx: Db,
@@ -54,7 +55,7 @@ export async function lockNamespace(
     .select('id')
     .where('id', '=', id)
     .where('name', '=', name)
-    .$if(hasRowLocks(tx), (rows) => (kind === 'share' ? rows.forKeyShare() : rows.forUpdate()))
+    .$if(hasRowLocks(tx), (rows) => (kind === 'share' ? rows.forShare() : rows.forNoKeyUpdate()))
     .executeTakeFirst()
   return row !== undefined
 }
@@ -134,7 +135,10 @@ export async function updateDeletedName(tx: Db, id: string, name: string): Promi
   await tx.updateTable('repositories').set({ name }).where('id', '=', id).execute()
 }
 
-/** Renames a namespace. Throws the database's error when the name is taken. */
+/**
+ * Renames a namespace whose repositories are locked: from now on pushes to them wait. Throws the database's error when the
+ * name is taken.
+ */
 export async function updateNamespaceName(tx: Db, id: string, name: string): Promise<void> {
   await tx
     .updateTable('namespaces')

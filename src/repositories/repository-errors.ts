@@ -45,11 +45,10 @@ export function repositoryDeleted(): Problem {
 const uniqueViolations = new Set<unknown>(['23505', 2067])
 
 /** Maps the violation of the unique index of names to the Problem of a name that is taken. */
-export function asTaken(name: string): (error: unknown) => never {
+export function asTaken(name: string, taken = nameTaken): (error: unknown) => never {
   return (error) => {
     const fault = error as { code?: unknown; errcode?: unknown }
-    if (uniqueViolations.has(fault.code) || uniqueViolations.has(fault.errcode))
-      throw nameTaken(name)
+    if (uniqueViolations.has(fault.code) || uniqueViolations.has(fault.errcode)) throw taken(name)
     throw error
   }
 }

@@ -122,6 +122,16 @@ onEachDatabase((fresh) => {
       const done = outcomes.filter(({ status }) => status === 'fulfilled')
       assert.equal(done.length, 1, JSON.stringify(outcomes))
     }
+    const others = await Promise.all(['x', 'y', 'w'].map((name) => namespaces.create(admin, name)))
+    const taking = await Promise.allSettled([
+      ...others.map((namespace) => namespaces.update(admin, namespace, { name: 'z' })),
+      namespaces.create(admin, 'z'),
+    ])
+    const refused = taking.filter((outcome) => outcome.status === 'rejected')
+    assert.deepEqual(
+      refused.map(({ reason }) => reason.code),
+      Array(3).fill('namespace_name_taken'),
+    )
     // A repository is not put into a namespace that is deleted or renamed meanwhile.
     const acme = await namespaces.create(admin, 'acme')
     const [moved, made] = await Promise.allSettled([

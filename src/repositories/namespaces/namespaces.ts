@@ -38,6 +38,7 @@ import {
   requireNamespace,
   roleInNamespace,
 } from '../place-name.ts'
+import { asTaken } from '../repository-errors.ts'
 import { countNames, isNameTaken, updateName, viewerOf } from '../repository-store.ts'
 import { groupsOf, isStorable } from '../role-store.ts'
 import { deleteWebhooksOf } from '../scope-store.ts'
@@ -101,6 +102,8 @@ type Dependencies = {
   deleteTrustRulesOf: (tx: Db, namespaceId: string) => Promise<void>
 }
 
+type RepositoryOf = Awaited<ReturnType<typeof listRepositoriesOf>>[number]
+
 const maxNamed = 10
 const unlimited: NamespaceLimits = { maxRepositories: null, maxBytes: null }
 
@@ -143,11 +146,11 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
     tx: Db,
     principal: Principal,
     { id, name }: Namespace,
-    newName: string,
+    { newName, repositories }: { newName: string; repositories: RepositoryOf[] },
   ): Promise<Event[]> {
     const now = clock.now()
     const events: Event[] = []
-    for (const repository of await listRepositoriesOf(tx, id)) {
+    for (const repository of repositories) {
       const { id: repositoryId, name: formerName, state } = repository
       const to = newName + formerName.slice(name.length)
       if (state === 'importing') throw importing(formerName)
@@ -177,11 +180,13 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
     const isOtherCase = newName.toLowerCase() === name.toLowerCase()
     if (!isOtherCase && (await isNameTaken(tx, newName))) throw namespaceTaken(newName)
     if (!isOtherCase) await requireNoOtherUser(tx, principal, newName)
-    await updateNamespaceName(tx, id, newName)
+    // First, as pushes lock their repository and then refer to its namespace.
+    const repositories = await listRepositoriesOf(tx, id)
+    await updateNamespaceName(tx, id, newName).catch(asTaken(newName, namespaceTaken))
     if (!isOtherCase) await requireNoOtherNames(tx, principal, { id, name: newName })
     await claimName(tx, principal, { name: newName, repositoryId: id, now: clock.now() })
     await deleteFailedImports(tx, newName)
-    const renamed = await renameRepositories(tx, principal, namespace, newName)
+    const renamed = await renameRepositories(tx, principal, namespace, { newName, repositories })
     const about = { actor: principal, repositoryId: null }
     const data = { namespace: newName, formerName: name }
     return [{ kind: 'namespace.updated', ...about, data }, ...renamed]
@@ -374,7 +379,7 @@ function importing(name: string): Problem {
   return new Problem('repository_importing', detail)
 }
 
-function notEmpty(name: string, rest: Awaited<ReturnType<typeof listRepositoriesOf>>): Problem {
+function notEmpty(name: string, rest: RepositoryOf[]): Problem {
   const named = rest
     .slice(0, maxNamed)
     .map((one) => (/^(ready|importing)$/.test(one.state) ? one.name : `${one.name} (deleted)`))
