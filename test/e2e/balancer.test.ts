@@ -124,6 +124,25 @@ describe('two nodes behind HAProxy', { skip }, () => {
     }
   })
 
+  test('of two undos of one push at the same time, one succeeds, and the other one is refused in words', async () => {
+    const clients = nodes.map(({ url }) => createClient(url, admin.token))
+    await admin.post('/repos', { name: 'undone' })
+    for (let round = 0; round < 5; round++) {
+      const change = { path: 'file.txt', content: `${round}` }
+      const commit = { branch: 'main', message: 'x', changes: [change] }
+      assert.equal((await admin.post('/repos/undone/commits', commit)).status, 201)
+      const [{ id }] = (await admin.get('/repos/undone/pushes?limit=1')).body
+      const undo = (client: Client) => client.post(`/repos/undone/pushes/${id}/undo`)
+      const answers = await Promise.all(clients.map(undo))
+      const [done, refused] = answers.toSorted((one, other) => one.status - other.status)
+      assert.deepEqual(
+        [done?.status, refused?.status, refused?.body.code],
+        [200, 409, 'push_not_undoable'],
+        refused?.text ?? '',
+      )
+    }
+  })
+
   test('when a node is killed, new requests are served by the other one', async () => {
     const [killed] = nodes
     assert.ok(killed !== undefined)

@@ -260,9 +260,10 @@ function createApplyUpdates(parts: ApplyParts): PushLifecycle['apply'] {
       else isFinished = await finalize(push)
     }
     if (!refusal) return isFinished
-    const { message } = refusal
+    const { message, code } = refusal
     const isNameConflict = nameConflicts.some((words) => message.includes(words))
-    throw new UpdatesRefusedError(message, { isNameConflict, cause: refusal })
+    const reason = isNameConflict ? 'name-conflict' : code === 'EEXIST' ? 'moved' : 'other'
+    throw new UpdatesRefusedError(message, { reason, cause: refusal })
   }
 }
 

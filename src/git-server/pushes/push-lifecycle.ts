@@ -21,17 +21,16 @@ export type PushLifecycle = Omit<PushAuthority, 'awaitRuns' | 'requireBytesLeft'
   drain: () => Promise<void>
 }
 
+/** `moved` by another request just now, or a name that is a directory of another ref. */
+type RefusalReason = 'moved' | 'name-conflict' | 'other'
+
 /** Thrown when refs have changed, or cannot be changed; nothing was changed then. */
 export class UpdatesRefusedError extends Error {
   override readonly name = 'UpdatesRefusedError'
-  /** Whether the name of a ref is a directory of another one. */
-  readonly isNameConflict: boolean
+  readonly reason: RefusalReason
 
-  constructor(
-    message: string,
-    { isNameConflict, cause }: { isNameConflict: boolean; cause?: unknown },
-  ) {
+  constructor(message: string, { reason, cause }: { reason: RefusalReason; cause?: unknown }) {
     super(message, { cause })
-    this.isNameConflict = isNameConflict
+    this.reason = reason
   }
 }

@@ -214,9 +214,11 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
       await show(push.repository.id, push.id)
       const [first] = refused
       if (!first) return true
-      throw new UpdatesRefusedError(refused.map(describe).join('; '), {
-        isNameConflict: refused.some(({ refusal }) => refusal === 'name-conflict'),
-      })
+      const has = (...some: Decision['refusal'][]) =>
+        refused.some(({ refusal }) => some.includes(refusal))
+      const isMoved = has('stale', 'undeletable')
+      const reason = has('name-conflict') ? 'name-conflict' : isMoved ? 'moved' : 'other'
+      throw new UpdatesRefusedError(refused.map(describe).join('; '), { reason })
     },
 
     defaultBranches: createSharedDefaultBranches(dependencies),

@@ -76,10 +76,13 @@ export function createUndo(dependencies: Dependencies): Undo {
     const found = await findObjects(git, repository.path, wanted)
     if (wanted.some((id) => !found.has(id)))
       return notUndoable('The commits that this push overwrote or deleted no longer exist.')
-    if (error.isNameConflict)
+    if (error.reason === 'name-conflict')
       return notUndoable(
         'The name of one of its refs is a directory of another ref. Restore them one after the other.',
       )
+    // This node may not yet see where to.
+    if (error.reason === 'moved')
+      return notUndoable('Another request has changed its refs just now, or is about to.')
     return undefined
   }
 
