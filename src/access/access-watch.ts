@@ -33,12 +33,11 @@ export type AccessWatch = {
   /** Calls `end` once when any of the access is lost, unless the response is removed before. */
   add: (watched: WatchedResponse) => Handle
   remove: (handle: Handle) => WatchedResponse | undefined
-}
-
-type Options = {
   /** Throws the Problem that the principal would get for a new request. */
   recheck: (access: Access) => Promise<void>
 }
+
+type Options = Pick<AccessWatch, 'recheck'>
 
 // Together with a slow query, well within the second in which a response must end.
 const recheckIntervalMs = 600
@@ -106,6 +105,7 @@ export function createAccessWatch({ recheck }: Options): AccessWatch {
     },
 
     remove,
+    recheck,
   }
 }
 

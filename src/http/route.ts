@@ -117,6 +117,11 @@ type Context = PublicOrigin & {
    * handler then returns undefined, which sends 304.
    */
   notModified: (entityTag: string) => boolean
+  /**
+   * Admits the caller again, by handlers that have waited for others, such as name servers, before they change anything.
+   * Throws the Problem that a new request would get now.
+   */
+  admitAgain: () => Promise<void>
   /** Aborted when the client disconnects, or the server stops waiting for running requests. */
   clientSignal: () => AbortSignal
   /** For long-lived routes that wait for events: also aborted as soon as the server begins to stop. */

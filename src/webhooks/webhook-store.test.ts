@@ -6,7 +6,7 @@ import { newId } from '#base/ids.ts'
 import { createLog } from '#base/log.ts'
 import { Sensitive } from '#base/sensitive.ts'
 import type { Database } from '#database/database.ts'
-import type { Event } from '#events/events.ts'
+import type { Actor, Event } from '#events/events.ts'
 import { deleteRepository, insertRepository } from '#repositories/repository-store.ts'
 import type { NamedScope } from '#repositories/scopes.ts'
 import { findUnknownKeys } from '#secrets/key-check.ts'
@@ -19,7 +19,7 @@ import { listDeliveries } from './delivery-store.ts'
 import { createDisableWebhook } from './disabling.ts'
 import { createDeliveries } from './management/deliveries.ts'
 import { createPurge } from './management/purge.ts'
-import { createWebhookService } from './management/webhook-service.ts'
+import { createWebhookService, type ScopedWebhook } from './management/webhook-service.ts'
 import { createSigningSecrets } from './signing-secrets.ts'
 
 const [old, next] = [randomBytes(32), randomBytes(32)]
@@ -42,6 +42,14 @@ function serve(db: Database, keys = [old], clock = { time: start }) {
   const signing = createSigningSecrets(rest)
   const wake = () => void woken.times++
   const cutOff = async () => {}
+  const { create, change, ...hooks } = createWebhookService({
+    ...rest,
+    outbound,
+    signing,
+    wake,
+    cutOff,
+  })
+  const admitAgain = async () => {}
   return {
     vault,
     clock,
@@ -53,7 +61,11 @@ function serve(db: Database, keys = [old], clock = { time: start }) {
       disableWebhook: createDisableWebhook(publish),
     }),
     hooks: {
-      ...createWebhookService({ ...rest, outbound, signing, wake, cutOff }),
+      ...hooks,
+      create: (by: Actor, scope: NamedScope, wanted: Parameters<typeof create>[2]) =>
+        create(by, scope, wanted, admitAgain),
+      change: (by: Actor, webhook: ScopedWebhook, changes: Parameters<typeof change>[2]) =>
+        change(by, webhook, changes, admitAgain),
       ...createPurge({ ...rest, signing, cutOff }),
     },
     sent: createDeliveries({ ...rest, schedule, wake }),

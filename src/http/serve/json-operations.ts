@@ -158,6 +158,10 @@ export function createOperations(dependencies: Dependencies): Operations {
         if (isMatch) setStatus(304)
         return isMatch
       },
+      async admitAgain() {
+        await accessWatch.recheck({ principal, permission: admitted.permission })
+        await admit({ pageCaller: principal }, { ...caller }, requirements)
+      },
       clientSignal: () => abortController().signal,
       waitSignal: () => {
         assertLongLived(route)

@@ -60,7 +60,7 @@ export function trustRuleRoutes(trustRules: TrustRules) {
         'outbound_unresolved',
         'too_many_trust_rules',
       ],
-      handle: ({ principal, body }) => trustRules.create(principal, body),
+      handle: ({ principal, body, admitAgain }) => trustRules.create(principal, body, admitAgain),
     }),
     route('GET', '/trust-rules/:id', {
       operationId: 'getTrustRule',

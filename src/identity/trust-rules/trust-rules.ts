@@ -32,9 +32,14 @@ export type TrustRules = {
   /**
    * Creates a rule for repositories that the caller owns, or for all or some of a namespace in which the caller has the role
    * `admin`. Throws `token_limited`, `permission_missing`, `repository_not_found`, `namespace_not_found`, `owner_required`,
-   * `role_insufficient`, `invalid_request`, `outbound_forbidden`, `outbound_unresolved` and `too_many_trust_rules`.
+   * `role_insufficient`, `invalid_request`, `outbound_forbidden`, `outbound_unresolved`, `too_many_trust_rules`, and the
+   * Problems of `admitAgain`, which is called once the host of its issuer is resolved.
    */
-  create: (principal: Principal, rule: NewTrustRule) => Promise<TrustRule>
+  create: (
+    principal: Principal,
+    rule: NewTrustRule,
+    admitAgain: () => Promise<void>,
+  ) => Promise<TrustRule>
   /**
    * Lists the rules of a repository that the caller owns, those of a namespace in which the caller has the role `admin`, or
    * else those that the caller created (all for an admin), oldest first.
@@ -242,9 +247,9 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
   return {
     inForce,
 
-    async create(principal, wanted) {
+    async create(principal, wanted, admitAgain) {
       requireAllUserRights(principal)
-      const { namespace, ids, coversAll } = await openPlaces(principal, wanted)
+      await openPlaces(principal, wanted)
       for (const permission of wanted.permissions) requirePermission(principal, permission)
       requireIdentifying(wanted.claims)
       const { hostname } = readIssuer(wanted.issuer)
@@ -252,6 +257,8 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
         throw runsStartNone()
       const refs = wanted.refs ? toRefPatterns(wanted.refs) : null
       await outbound.resolve(hostname)
+      await admitAgain()
+      const { namespace, ids, coversAll } = await openPlaces(principal, wanted)
       const now = clock.now()
       const { name, issuer, audience = baseUrl(), claims } = wanted
       const permissions = [...new Set(wanted.permissions)]

@@ -55,10 +55,11 @@ export function webhookRoutes({ webhookService, ...access }: Dependencies) {
           'too_many_webhooks',
           'encryption_key_missing',
         ],
-        handle: async ({ principal, found, body, setHeader }) => {
+        handle: async ({ principal, found, body, setHeader, admitAgain }) => {
           const { url, events } = body
           const secret = body.secret === undefined ? undefined : new Sensitive(body.secret)
-          const webhook = await webhookService.create(principal, found, { url, events, secret })
+          const wanted = { url, events, secret }
+          const webhook = await webhookService.create(principal, found, wanted, admitAgain)
           setHeader('location', `${apiPathOfScope(kind, found.name)}/webhooks/${webhook.id}`)
           return webhook
         },
@@ -107,10 +108,10 @@ export function webhookRoutes({ webhookService, ...access }: Dependencies) {
           'outbound_unresolved',
           'encryption_key_missing',
         ],
-        handle: ({ principal, found, body }) => {
+        handle: ({ principal, found, body, admitAgain }) => {
           const { secret: text, ...rest } = body
           const secret = typeof text === 'string' ? new Sensitive(text) : text
-          return webhookService.change(principal, found, { ...rest, secret })
+          return webhookService.change(principal, found, { ...rest, secret }, admitAgain)
         },
       }),
       route('DELETE', `${path}/webhooks/:id`, {

@@ -43,12 +43,22 @@ export type WebhookService = {
   find: (scope: NamedScope, id: string) => Promise<ScopedWebhook>
   show: (webhook: ScopedWebhook) => Promise<WebhookView>
   /**
-   * Creates a webhook. Throws `invalid_request`, `outbound_forbidden`, `outbound_unresolved`, `too_many_webhooks`,
-   * and with a secret `encryption_key_missing`.
+   * Creates a webhook. Throws `invalid_request`, `outbound_forbidden`, `outbound_unresolved`, `too_many_webhooks`, with a
+   * secret `encryption_key_missing`, and the Problems of `admitAgain`, which is called once its host is resolved.
    */
-  create: (actor: Actor, scope: NamedScope, wanted: NewWebhook) => Promise<WebhookView>
+  create: (
+    actor: Actor,
+    scope: NamedScope,
+    wanted: NewWebhook,
+    admitAgain: AdmitAgain,
+  ) => Promise<WebhookView>
   /** Changes a webhook. Throws the Problems of `create`, except `too_many_webhooks`, and `webhook_not_found`. */
-  change: (actor: Actor, webhook: ScopedWebhook, change: WebhookChange) => Promise<WebhookView>
+  change: (
+    actor: Actor,
+    webhook: ScopedWebhook,
+    change: WebhookChange,
+    admitAgain: AdmitAgain,
+  ) => Promise<WebhookView>
   /** Deletes a webhook. Nothing is sent to it after this returns. Throws `webhook_not_found`. */
   remove: (actor: Actor, webhook: ScopedWebhook) => Promise<void>
   /** Sends a ping to a webhook. Throws `webhook_not_found`. */
@@ -66,6 +76,9 @@ type Dependencies = {
   /** Aborts the deliveries of a webhook that are in flight. */
   cutOff: (webhookId: string) => Promise<void>
 }
+
+/** See `Context` of routes. */
+type AdmitAgain = () => Promise<void>
 
 type NewWebhook = { url: string; events: string[]; secret?: Sensitive<string> | undefined }
 
@@ -124,9 +137,10 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
     find,
     show,
 
-    async create(actor, scope, { url, events, secret }) {
+    async create(actor, scope, { url, events, secret }, admitAgain) {
       if (secret) assertSecret(secret)
       const address = await check(url)
+      await admitAgain()
       const now = clock.now()
       const { repositoryId, inNamespace } = placeOf(scope)
       const of = { id: newId(now), scopeId: scope.id }
@@ -144,12 +158,18 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
       return show(await find(scope, row.id))
     },
 
-    async change(actor, webhook, { url, events, secret, keepPreviousSecretSeconds, enabled }) {
+    async change(
+      actor,
+      webhook,
+      { url, events, secret, keepPreviousSecretSeconds, enabled },
+      admitAgain,
+    ) {
       if (secret) assertSecret(secret)
       else if (keepPreviousSecretSeconds !== undefined) throw nothingToKeep()
       const { id, scope } = webhook
       const { repositoryId, inNamespace } = placeOf(scope)
       const address = url === undefined || url === webhook.url ? undefined : await check(url)
+      if (address) await admitAgain()
       const kinds = events?.join(' ')
       const areEventsChanged = kinds !== undefined && kinds !== webhook.events
       const isEnabledChanged = enabled !== undefined && enabled !== (webhook.isEnabled === 1)
