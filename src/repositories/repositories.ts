@@ -12,7 +12,7 @@ import {
 } from '#access/may.ts'
 import { isRepositoryName } from '#access/names.ts'
 import type { Permission } from '#access/permissions.ts'
-import type { Principal } from '#access/principal.ts'
+import { anonymousFrom, type Principal } from '#access/principal.ts'
 import type { Role } from '#access/roles.ts'
 import type { PageRequest } from '#base/list-all.ts'
 import { Problem } from '#base/problem.ts'
@@ -69,7 +69,10 @@ export type Repositories = LifeCycle & {
     permission: Permission,
     need?: Need,
   ) => Promise<Repository>
-  /** Like `open` without a need. A former name leads to the repository, too, since clones keep their addresses. */
+  /**
+   * Like `open` without a need. A former name leads to the repository, too, since clones keep their addresses. A public
+   * repository can be read by all, also by a token that is limited to others.
+   */
   openForGit: (principal: Principal, name: string, permission: Permission) => Promise<Repository>
   /** Opens a repository to describe or remove it, even one whose import is running or has failed. */
   openInAnyState: (
@@ -77,7 +80,9 @@ export type Repositories = LifeCycle & {
     name: string,
     permission: Permission,
   ) => Promise<Repository>
-  /** Opens a repository again by id, with its present state and the principal's present permissions. */
+  /**
+   * Opens a repository again that was open before, by id, with its present state and the principal's present permissions.
+   */
   reopen: (
     principal: Principal,
     repository: Pick<Repository, 'id'>,
@@ -157,6 +162,22 @@ export function createRepositories(dependencies: Dependencies): Repositories {
   ): Promise<Repository> {
     const row = await authorizedRow(by, principal, permission, need)
     return toRepository({ ...row, ...(await store.at(row)) }, principal)
+  }
+
+  /** Opens a repository as `open` does, or if that hides it from a limited token, as for a caller without a token. */
+  async function openAlsoPublic(
+    principal: Principal,
+    permission: Permission,
+    open: (principal: Principal) => Promise<Repository>,
+  ): Promise<Repository> {
+    try {
+      return await open(principal)
+    } catch (error) {
+      const isHidden = error instanceof Problem && error.code === 'repository_not_found'
+      const isRead = principal.repositories !== undefined && permission === 'repo:read'
+      if (!isHidden || !isRead || error.members?.renamedTo !== undefined) throw error
+      return open(withoutToken)
+    }
   }
 
   async function authorizedRow(
@@ -261,7 +282,8 @@ export function createRepositories(dependencies: Dependencies): Repositories {
       openBy({ name }, principal, permission, need),
 
     async openForGit(principal, name, permission) {
-      const open = (by: { name: string }) => openBy(by, principal, permission, 'member')
+      const open = (by: { name: string }) =>
+        openAlsoPublic(principal, permission, (as) => openBy(by, as, permission, 'member'))
       try {
         return await open({ name })
       } catch (error) {
@@ -283,7 +305,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     },
 
     reopen: (principal, { id }, permission, need = 'member') =>
-      openBy({ id }, principal, permission, need),
+      openAlsoPublic(principal, permission, (as) => openBy({ id }, as, permission, need)),
 
     async recheck(principal, { id }, permission) {
       const row = await authorizedRow({ id }, principal, permission, 'member')
@@ -353,6 +375,8 @@ export function createRepositories(dependencies: Dependencies): Repositories {
       store.shared ? removeUnknown(db, store, directories) : reconcileDirectories(db, directories),
   }
 }
+
+const withoutToken = anonymousFrom('', false)
 
 // The code of the API for both needs: what differs is who may.
 function maintainerRequired(): Problem {

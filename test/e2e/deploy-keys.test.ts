@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createProject } from '../support/git.ts'
+import { createProject, git } from '../support/git.ts'
 import { createPageClient } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
 import { createClient, startServiceWithSsh } from '../support/service.ts'
 import { newKeyLine } from '../support/ssh-keys.ts'
-import { createSshUser, type Ended } from '../support/ssh-user.ts'
+import { createSshUser, type Ended, toEnded } from '../support/ssh-user.ts'
 
 test('a deploy key reaches its repositories with the role of its user, and nothing else', {
   skip: without('openssh'),
@@ -117,4 +117,23 @@ test('a deploy key reaches its repositories with the role of its user, and nothi
   assert.deepEqual(await names(), [])
   assert.equal((await listLocks('moved')).status, 404)
   assert.deepEqual(await refusals('moved'), hidden)
+
+  // What anybody may fetch, also by an old address, the key and the token may, too; and nothing else.
+  await ada.patch('/repos/vault', { visibility: 'public' })
+  await ada.patch('/repos/vault', { name: 'open' })
+  const token = createClient(service.url, limited.token)
+  const fetched = () =>
+    Promise.all([
+      user.tryGit(project.path, 'ls-remote', user.remote('vault')),
+      toEnded(git(project.path, ['ls-remote', token.remote('open')])),
+    ])
+  for (const { exitCode, stdout } of await fetched())
+    assert.deepEqual([exitCode, stdout.includes('refs/heads/main')], [0, true])
+  assert.notEqual(
+    (await user.tryGit(project.path, 'push', user.remote('open'), 'HEAD:x')).exitCode,
+    0,
+  )
+  assert.deepEqual([await names(), (await token.get('/repos/open')).status], [[], 404])
+  await ada.patch('/repos/open', { visibility: 'internal' })
+  for (const { exitCode } of await fetched()) assert.notEqual(exitCode, 0)
 })

@@ -399,7 +399,10 @@ onEachServer((start) => {
         const address = `${url}/repos/${repository}.git/info/refs?service=${pack}`
         const headers = { authorization: `Bearer ${token}` }
         const { status } = await fetch(address, { headers })
-        const wanted = expected({ takes }, '/repos/{name}', caller)
+        const byRole = expected({ takes }, '/repos/{name}', caller)
+        // All may fetch it, also with tokens for other repositories.
+        const isOpen = repository === 'public' && byRole === 'repository_not_found'
+        const wanted = isOpen && takes === 'repo:read' ? 'allowed' : byRole
         const answered = wanted === 'allowed' ? 200 : wanted === 'repository_not_found' ? 404 : 403
         assert.equal(status, answered, `${caller.who}: ${pack}`)
         if (caller.isWorkload) continue
@@ -446,7 +449,8 @@ test('each key may fetch and push what the table says, over SSH', async () => {
     await client.post('/keys', { name: 'laptop', publicKey, repositories: limit })
     for (const repository of username === 'eve' || limit ? repositories : (['site'] as const)) {
       const isWithin = limit?.includes(repository) !== false
-      const mayRead = isWithin && (username !== 'eve' || repository !== 'site')
+      const isOpen = repository === 'public'
+      const mayRead = isOpen || (isWithin && (username !== 'eve' || repository !== 'site'))
       const mayWrite = isWithin && username !== 'eve' && username !== 'a-read'
       for (const [pack, isAllowed] of [
         ['git-upload-pack', mayRead],

@@ -16,7 +16,7 @@ import { openOfRoute } from '#repositories/open-repository.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 
 type Dependencies = {
-  repositories: Pick<Repositories, 'open' | 'hasOwnRole'>
+  repositories: Pick<Repositories, 'open' | 'openForGit' | 'hasOwnRole'>
   checkPush: GitServer['checkPush']
   /** Returns the current principal of a token. Throws `token_not_found`. */
   findToken: (id: string) => Promise<Principal>
@@ -107,7 +107,7 @@ export function checkRoutes({ repositories, checkPush, findToken, routes }: Depe
         const refusal = await refusalOf(async () => {
           if (operation) return checkOperation(operation, subject, name)
           const permission: Permission = action === 'push' ? 'repo:write' : 'repo:read'
-          repository = await repositories.open(subject, name, permission)
+          repository = await repositories.openForGit(subject, name, permission)
         })
         if (!repository || changes.length === 0) return toCheck(action, refusal, [])
         const decisions = await checkPush(subject, repository, changes)
