@@ -14,6 +14,8 @@ import { findNamespace } from './namespace-store.ts'
 type Claim = { name: string; repositoryId: string; now: number }
 
 const maxFormerNames = 100
+/** With those by renames of the namespace, so that renames of a repository leave space for these. */
+const maxFormerNamesInAll = 200
 
 /**
  * Takes a former name from its repository, in the transaction that gives it to another one. Only the former repository's
@@ -38,10 +40,18 @@ export async function claimName(
   throw new Problem('repository_name_taken', detail)
 }
 
-/** Keeps a name that a rename has freed for its owner. Throws `too_many_renames`. */
-export async function keepFormerName(tx: Db, { name, repositoryId, now }: Claim): Promise<void> {
-  if ((await pruneFormerNames(tx, repositoryId, now)) >= maxFormerNames) {
-    const detail = `The repository had ${maxFormerNames} other names in the last 90 days, which is the maximum.`
+/**
+ * Keeps a name for its owner that a rename has freed, of the repository itself or of its namespace. Throws
+ * `too_many_renames`.
+ */
+export async function keepFormerName(
+  tx: Db,
+  { name, repositoryId, now }: Claim,
+  renamed: 'repository' | 'namespace' = 'repository',
+): Promise<void> {
+  const max = renamed === 'namespace' ? maxFormerNamesInAll : maxFormerNames
+  if ((await pruneFormerNames(tx, repositoryId, now)) >= max) {
+    const detail = `"${name}" had ${max} other names in the last 90 days, which is the maximum.`
     throw new Problem('too_many_renames', detail)
   }
   await insertFormerName(tx, { name, repositoryId, freedAt: now })

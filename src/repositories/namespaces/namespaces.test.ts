@@ -7,6 +7,7 @@ import { deleteTrustRulesOf } from '#identity/trust-rules/trust-rule-store.ts'
 import { countUsersLike } from '#identity/user-store.ts'
 import { onEachDatabase } from '../../../test/support/databases.ts'
 import { publish } from '../../../test/support/publish.ts'
+import { keepFormerName } from '../claim-name.ts'
 import { findRepositoryAudience, insertCollaborator } from '../collaborator-store.ts'
 import { hasVisibleRepository } from '../namespace-store.ts'
 import { holdPlace, requirePlace, requireSingleUse } from '../place-name.ts'
@@ -104,6 +105,32 @@ onEachDatabase((fresh) => {
     await db.deleteFrom('collaborators').execute()
     assert.deepEqual([await roleOf(), await sees()], [undefined, []])
     assert.equal(await hasVisibleRepository(db, viewerOf(eve), acme.id), false)
+  })
+
+  test('renames of a repository leave space for those of its namespace', async () => {
+    await using database = await fresh()
+    const db = await database.open()
+    const namespaces = createNamespaces({
+      ...kitOf(db),
+      settings: { namespaceCreators: undefined },
+    })
+    const admin = user('root', 'admin')
+    let acme = await namespaces.create(admin, 'acme')
+    const repositoryId = await create(db, admin, 'acme/site')
+    const row = { repositoryId, freedAt: clock.now() }
+    const insert = (count: number, prefix: string) => {
+      const names = Array.from({ length: count }, (_, at) => `${prefix}-${at}`)
+      const rows = names.map((name) => ({ ...row, name, nameKey: name }))
+      return db.insertInto('formerNames').values(rows).execute()
+    }
+    await insert(100, 'acme/was')
+    const claim = { name: 'acme/next', repositoryId, now: clock.now() }
+    await assert.rejects(keepFormerName(db, claim), { code: 'too_many_renames' })
+    acme = await namespaces.update(admin, acme, { name: 'emca' })
+    assert.equal((await findRepository(db, { id: repositoryId }, 'root'))?.name, 'emca/site')
+    await insert(99, 'emca/was')
+    const renamed = namespaces.update(admin, acme, { name: 'full' })
+    await assert.rejects(renamed, { code: 'too_many_renames' })
   })
 
   test('of concurrent creations of a namespace and a repository, one takes the name', async () => {

@@ -161,7 +161,7 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
       await updateName(tx, repositoryId, { name: to, namespaceId: id })
       await claimName(tx, principal, { name: to, repositoryId, now })
       if (newName.toLowerCase() !== name.toLowerCase())
-        await keepFormerName(tx, { name: formerName, repositoryId, now })
+        await keepFormerName(tx, { name: formerName, repositoryId, now }, 'namespace')
       await deleteFailedImports(tx, to)
       const data = { name: to, formerName }
       events.push({ kind: 'repository.renamed', actor: principal, repositoryId, data })
