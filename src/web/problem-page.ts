@@ -17,8 +17,15 @@ const inRepository = new Set<ProblemCode>([
   'delivery_not_found',
 ])
 
-/** The page of a problem: what happened, and how to go on. */
-export function problemView(problem: Problem, context: PageContext): View {
+/**
+ * The page of a problem: what happened, and how to go on. `provider` is where a person whose login was refused logs out, to
+ * come as another one.
+ */
+export function problemView(
+  problem: Problem,
+  context: PageContext,
+  provider?: { name: string; logoutAddress: string | undefined },
+): View {
   const { to, session, requestId, params } = context
   const status = statusOf(problem)
   const { title } = problems[problem.code]
@@ -38,6 +45,7 @@ ${icon('warning', 'large')}
         ? html`<a class="button" href="${to.home()}">Repositories</a>`
         : html`<a class="button" href="${to.repository(repository)}">${repository}</a>`
     }
+${provider?.logoutAddress !== undefined && html`<a class="button" href="${provider.logoutAddress}">Log out of ${provider.name}, to come as another person</a>`}
 ${!session && (status < 500 || problem.code === 'provider_unavailable') && html`<a class="button primary" href="${to.own('login')}">Log in</a>`}</p>
 </section>`,
   }

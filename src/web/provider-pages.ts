@@ -32,14 +32,21 @@ export const providerPages: SessionPage[] = [
     path: '/-/logged-out',
     async serve(context, { logins }) {
       if (context.session) return new Redirect(context.to.home())
-      // The log-out here is complete, also when the provider is down.
-      const address = await logins
-        ?.logoutAddress(`${context.baseUrl}/-/login`)
-        .catch(() => undefined)
-      return loggedOutView(context, logins?.name ?? '', address)
+      const { name = '', logoutAddress } = (await logoutOf(logins, context)) ?? {}
+      return loggedOutView(context, name, logoutAddress)
     },
   },
 ]
+
+/** Where a browser without a session logs out of the provider, too; nothing of it matters here, so it may be down. */
+export async function logoutOf(
+  logins: Logins | undefined,
+  { baseUrl, session }: Pick<PageContext, 'baseUrl' | 'session'>,
+): Promise<{ name: string; logoutAddress: string | undefined } | undefined> {
+  if (!logins || session) return undefined
+  const address = logins.logoutAddress(`${baseUrl}/-/login`)
+  return { name: logins.name, logoutAddress: await address.catch(() => undefined) }
+}
 
 function requireLogins({ logins }: LoginParts): Logins {
   if (logins) return logins

@@ -86,6 +86,8 @@ test('whom the service refuses learns why, and what to do', async () => {
   const taken = await logIn('1002')
   assert.equal(taken.status, 403)
   assert.match(taken.text, /&quot;Admin&quot; is that of another user[\s\S]*--login-subject 1002/)
+  // The provider would let in the same person again.
+  assert.match(taken.text, new RegExp(`href="${provider.issuer}/session/end\\?[^"]*">Log out of `))
   assert.equal((await here.get('/')).status, 303)
   const link = { loginSubject: '1002' }
   assert.equal((await service.admin.patch('/users/ada', link)).status, 200)

@@ -21,6 +21,7 @@ import {
   type View,
 } from '../page.ts'
 import { problemView, setProblemHeaders } from '../problem-page.ts'
+import { logoutOf } from '../provider-pages.ts'
 import { createRenderer } from '../render/renderer.ts'
 import { toLogin } from '../session-pages.ts'
 import { isOpenToAnonymous } from './audience.ts'
@@ -212,7 +213,9 @@ export function createWeb({
       endUnread(request, response, statusOf(problem))
       // Of a request that was refused before; without the database there is no session.
       visit ??= await visits.open(exchange, {}, false).catch(() => visits.openAnonymous(exchange))
-      await sender.send(exchange, visit, problemView(problem, visit.context))
+      const provider =
+        problem.code === 'login_refused' ? await logoutOf(logins, visit.context) : undefined
+      await sender.send(exchange, visit, problemView(problem, visit.context, provider))
     }
     return template
   }
