@@ -226,6 +226,8 @@ describe('faults of hosts and folders are one line', () => {
     ['another host', (url) => ['--from', 'gitlab', url], token, /does not list repositories/, 4],
     ['no folder', () => ['--all', '/nonexistent'], '', /there is nothing at this path/, 1],
     ['two sources', () => ['--all', '/srv', 'x'], '', /--all takes the folder/, 2],
+    ['no such visibility', () => ['--all', '/srv', '--visibility', 'x'], '', /not "x"/, 2],
+    ['a visibility of one', () => ['/srv/x', '--visibility', 'internal'], '', /is for --all/, 2],
     ['a dry run of one', () => ['/srv/x', '--dry-run'], '', /--dry-run is for/, 2],
     ['nothing', () => [], '', /Give the source/, 2],
   ]
@@ -273,8 +275,16 @@ test('every repository in a folder is imported; those that are here and other on
   assert.match(listed, /deep\/er\/tree/)
   const done = await home.svc(['import', '--all', folder.path])
   assert.equal(done, 'Imported bare.\nImported Er/tree.\n2 imported, 0 here already, 0 failed.\n')
-  const again = await home.svc(['import', '--all', folder.path])
+  await service.admin.patch('/repos/bare', { visibility: 'public' })
+  await service.admin.patch('/repos/bare', { visibility: 'private' })
+  const again = await home.svc(['import', '--all', folder.path, '--visibility', 'internal'])
   assert.match(again, /^bare is here already\.\nEr\/tree is here already\.\n0 imported/)
+  const visibilityOf = async (name: string) =>
+    (await service.admin.get(`/repos/${encodeURIComponent(name)}`)).body.visibility
+  assert.deepEqual(
+    [await visibilityOf('bare'), await visibilityOf('Er/tree')],
+    ['private', 'internal'],
+  )
   assert.equal((await service.admin.get('/repos/Er%2Ftree')).body.empty, false)
 
   // It comes before the one that has its name.
@@ -289,7 +299,7 @@ test('every repository in a folder is imported; those that are here and other on
     assert.equal(row.note, note)
     const others = await home.run(['import', '--all', folder.path])
     assert.equal(others.code, 1)
-    assert.match(others.out, /^bare is here already\.\nEr\/tree is here already\.\n0 .*, 2 failed/)
+    assert.match(others.out, /^bare is .*\.\nEr\/tree is here already\.\n0 .*, 2 failed\.\n$/)
     assert.ok(others.err.includes(`Not imported: ${source}. ${note}\n`), others.err)
   }
   assert.equal((await service.admin.get('/repos/empty')).body.empty, true)

@@ -1,4 +1,5 @@
 import { isRepositoryName } from '#access/names.ts'
+import { visibilities } from '#access/visibility.ts'
 import { printable } from '#base/format.ts'
 import type { Json } from '#base/json.ts'
 import { toSafeJson } from '#base/safe-text.ts'
@@ -18,6 +19,8 @@ type Planned = Candidate & {
   name: string
   /** Why it cannot be imported. */
   fault?: string
+  /** Whether that stays so when the command is repeated. */
+  isLasting?: boolean
   /** The repository here that was imported from the same source. */
   known?: Known
 }
@@ -53,7 +56,10 @@ export async function importAll(work: Work, importOne: ImportOne): Promise<numbe
     outcomes.push(outcome)
     if (!work.json) showOutcome(work, outcome)
   }
-  return summarize(work, outcomes)
+  const isRepeatable = outcomes.some(
+    ({ state }, index) => state === 'failed' && planned[index]?.isLasting !== true,
+  )
+  return summarize(work, outcomes, isRepeatable)
 }
 
 /** The entries of a list, by their name in lower case. */
@@ -68,8 +74,14 @@ async function findCandidates({ input, terminal }: Work): Promise<Candidate[]> {
     if (host !== undefined || input.argument('source') !== '')
       throw new UsageError('--all takes the folder, and no other source.')
     const { findInFolder } = await import('./import-folder.ts')
-    return findInFolder(folder)
+    const visibility = input.option('visibility')
+    if (visibility === undefined) return findInFolder(folder)
+    if (!visibilities.some((one) => one === visibility))
+      throw new UsageError(`--visibility takes ${visibilities.join(', ')}; not "${visibility}".`)
+    return (await findInFolder(folder)).map((one) => ({ ...one, visibility }))
   }
+  if (input.option('visibility') !== undefined)
+    throw new UsageError('--visibility is for --all; with --from, it is that at the host.')
   if (input.argument('name') !== '')
     throw new UsageError('With --from, the only argument is the address of the host.')
   const { findOnHost } = await import('./import-host.ts')
@@ -111,10 +123,15 @@ async function plan(work: Work, candidates: Candidate[]): Promise<Planned[]> {
     const planned = { ...candidate, name }
     const present = repositories.get(key)
     const other = taken.get(key)
-    if (!isRepositoryName(name)) all.push({ ...planned, fault: 'The name is not possible here.' })
+    if (!isRepositoryName(name))
+      all.push({ ...planned, fault: 'The name is not possible here.', isLasting: true })
     else if (present !== undefined) all.push(await comparePresent(work, planned, present))
     else if (other !== undefined)
-      all.push({ ...planned, fault: `The name is that of ${other}; ${adviceFor(planned)}` })
+      all.push({
+        ...planned,
+        fault: `The name is that of ${other}; ${adviceFor(planned)}`,
+        isLasting: true,
+      })
     else {
       taken.set(key, candidate.source)
       all.push(planned)
@@ -137,7 +154,7 @@ async function comparePresent(work: Work, planned: Planned, present: Json): Prom
   const { name, source } = planned
   const reason = `did not come from ${source}, or too long ago for the event log`
   const fault = `${name} is another repository that is here, and ${reason}; ${adviceFor(planned)}`
-  return { ...planned, fault }
+  return { ...planned, fault, isLasting: true }
 }
 
 function adviceFor({ source }: Candidate): string {
@@ -183,10 +200,11 @@ async function move(
   const { source, name, fault, known } = planned
   const about = { source, name, detail: '', toDo: [] }
   if (fault !== undefined) return { ...about, state: 'failed', detail: fault }
-  if (known !== undefined && !planned.readDetails) return { ...about, state: 'present' }
+  const isChanged = planned.readDetails !== undefined || planned.visibility !== undefined
+  if (known !== undefined && !isChanged) return { ...about, state: 'present' }
   try {
     const repository = known?.repository ?? (await importOne(planned.address, name, prefix))
-    const toDo = planned.readDetails
+    const toDo = isChanged
       ? await complete(work, planned, { repository, changed: known?.changed })
       : []
     const missing = Number(at(repository, 'missingLfsObjects') ?? 0)
@@ -211,13 +229,14 @@ function isFatal(error: Error): boolean {
  */
 async function readKnown(
   { client }: Work,
-  { name, source, readDetails }: Planned,
+  { name, source, readDetails, visibility }: Planned,
 ): Promise<Known | undefined> {
   const query = { repository: name, kind: importedKinds.join(), limit: 1000 }
   const events = await client.json({ method: 'GET', path: '/events', query })
   const list = Array.isArray(events) ? events : []
   const repository = await client.json({ method: 'GET', path: path`/repos/${name}` })
-  const isOwn = !readDetails || textAt(repository, 'role') === 'admin'
+  const isChanged = readDetails !== undefined || visibility !== undefined
+  const isOwn = !isChanged || textAt(repository, 'role') === 'admin'
   if (!isOwn || !list.some((event) => textAt(event, 'data.source') === source)) return undefined
   return { repository, changed: new Set(list.map((event) => textAt(event, 'kind'))) }
 }
@@ -319,13 +338,13 @@ function showOutcome({ terminal }: Work, { name, source, state, detail, toDo }: 
   for (const item of toDo) terminal.err(`  to do: ${printable(item)}\n`)
 }
 
-function summarize({ json, terminal }: Work, outcomes: Outcome[]): number {
+function summarize({ json, terminal }: Work, outcomes: Outcome[], isRepeatable: boolean): number {
   const count = (state: Outcome['state']) => outcomes.filter((one) => one.state === state).length
   const failed = count('failed')
   if (json) terminal.out(toSafeJson(outcomes))
   else {
     const totals = `${count('imported')} imported, ${count('present')} here already, ${failed} failed`
-    terminal.out(`${totals}.${failed > 0 ? ' Repeat the command to try those again.' : ''}\n`)
+    terminal.out(`${totals}.${isRepeatable ? ' Repeat the command to try those again.' : ''}\n`)
   }
   return failed > 0 ? clientExitCodes.failure : 0
 }

@@ -28,6 +28,7 @@ export function isForMany({ input }: Pick<Work, 'input'>): boolean {
     throw new UsageError('Give the source; svc import --help shows the arguments.')
   if (input.option('from') !== undefined) return true
   if (input.flag('dryRun')) throw new UsageError('--dry-run is for --all and --from.')
+  if (input.option('visibility') !== undefined) throw new UsageError('--visibility is for --all.')
   return false
 }
 

@@ -22,8 +22,7 @@ function lastRunOf(runs: Json | undefined): string {
 const importNotes = `
 Credentials in an address (user:password@) are used once and not stored. Ctrl-C
 cancels an import into the data directory; a server continues it. --all and
---from go on after a failure; repeat them to import the rest. The token for
---from comes from a prompt or standard input; docs/moving.md has the rest.
+--from go on after a failure. --from asks for a token, or reads standard input.
 
   svc import --from gitea https://gitea.example.com --dry-run < token.txt`
 
@@ -151,6 +150,7 @@ export const repositoryOperations: ClientOperation[] = [
           description: 'every repository of a host, whose address is the source',
           choices: [...importHosts],
         },
+        '--visibility <level>': 'with --all: private (default), internal or public',
         '--dry-run': 'with --all or --from: only list what would be imported',
         '--username <username>': { description: 'owner (default: admin)', only: 'local' },
       },
