@@ -33,7 +33,7 @@ export function addSessionCommands(program: Command, context: ClientContext): vo
   const { terminal } = context
   program
     .command('login [url]')
-    .description('log in to a server with a token, or a browser with --web')
+    .description('log in to a server by browser, code or token; --web logs in a browser')
     .option('--name <name>', 'name of the server (default: its host)')
     .option('--browser', 'log in by your browser, which gets a token of 90 days')
     .option('--code', 'the same by a code, entered in a browser anywhere')

@@ -30,7 +30,7 @@ curl -sS ${baseUrl}/repos -H "Authorization: Bearer ${inShell}" -H 'Content-Type
 ${git} push ${baseUrl}/repos/hello.git HEAD:main
 ${git} clone ${baseUrl}/repos/hello.git hello-again
 ${sshUrl === null ? '' : toSshLines({ baseUrl, sshUrl, inShell })}
-From any machine, svc login ${baseUrl} makes the command line a client of this server: svc --help.
+On any machine where npm has installed this package, svc login ${baseUrl} makes the command line a client of this server: svc --help.
 
 The API is described at ${baseUrl}/docs
 

@@ -176,8 +176,10 @@ async function namespaceLine({ tryRead, to }: PageContext): Promise<Html | undef
 }
 
 function howToBegin({ baseUrl }: PageContext): Html {
-  return html`<p class="help filtered">To begin, create a repository here, or in a Git project with <code>svc login ${baseUrl}</code> and <code>svc repos create</code>.</p>`
+  return html`<p class="help filtered">To begin, create a repository here, or in a Git project with <code>svc login ${baseUrl}</code> and <code>svc repos create</code>. ${aboutCommand}</p>`
 }
+
+const aboutCommand = html`Your administrator has the package with the command <code>svc</code>: <code>npm install --omit=optional --prefix ~/.local/share/svc ./svc-*.tgz</code> puts it into <code>~/.local/share/svc/node_modules/.bin</code>.`
 
 function emptyView(context: PageContext, mayCreate: boolean, namespaces: Html | undefined): View {
   const { to, session, baseUrl } = context
@@ -192,7 +194,8 @@ ${
 <p class="actions"><a class="button primary" href="${to.own('new')}">${icon('plus')}New repository</a></p>
 <p class="soft">Or from a terminal, in a Git project:</p>
 <pre class="card pad" tabindex="0"><code>svc login ${baseUrl}
-svc repos create</code></pre>`
+svc repos create</code></pre>
+<p class="soft">${aboutCommand}</p>`
     : html`<p class="soft">Those that you may see will be listed here.</p>`
 }${namespaces}</section>`,
   }
