@@ -32,7 +32,6 @@ import type { Logins } from '#identity/logins/provider-logins.ts'
 import { createSessions, type Sessions } from '#identity/sessions/sessions.ts'
 import { createSshKeys, type SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
 import { createTokens, type Tokens } from '#identity/tokens/tokens.ts'
-import { deleteTrustRulesOf } from '#identity/trust-rules/trust-rule-store.ts'
 import { createTrustRules, type TrustRules } from '#identity/trust-rules/trust-rules.ts'
 import { createWorkloadTokens, type WorkloadTokens } from '#identity/trust-rules/workload-tokens.ts'
 import { countUsersLike, lockEnabledUser } from '#identity/user-store.ts'
@@ -216,8 +215,7 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     ...(await sshKeys.usernamesAmong(usernames)),
   ]
   const outbound = createAppOutbound(settings)
-  const users = { usernamesAmong, countUsersLike }
-  const namespaces = createNamespaces({ ...kit, ...users, deleteTrustRulesOf })
+  const namespaces = createNamespaces({ ...kit, usernamesAmong, countUsersLike })
   const trustRules = createTrustRules({ ...kit, outbound, repositories, namespaces })
   const workloads = createWorkloadTokens({ ...kit, outbound, repositories, trustRules })
   const maintenanceRequests = createMaintenanceRequests(kit)

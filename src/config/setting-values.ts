@@ -38,7 +38,7 @@ export const days = inUnit('days')
 
 /** Returns a parser for sizes from `min` to `max` bytes, and the description of what it accepts. */
 export function size(min: number, max: number) {
-  const accepts = `a number of bytes, or one with KiB, MiB or GiB, from ${toSize(min)} to ${toSize(max)}`
+  const accepts = `a number of bytes, or one with KiB, MiB or GiB, from ${exactSize(min)} to ${exactSize(max)}`
   const parse = (text: string): number | undefined => {
     const [, digits = '', unit = ''] = /^(\d{1,15})(KiB|MiB|GiB|)$/.exec(text) ?? []
     const value = digits === '' ? Number.NaN : Number(digits) * (units[unit] ?? Number.NaN)
@@ -47,7 +47,8 @@ export function size(min: number, max: number) {
   return { accepts, parse }
 }
 
-function toSize(bytes: number): string {
+/** A number of bytes as `size` parses it. */
+export function exactSize(bytes: number): string {
   const [unit = '', factor = 1] =
     Object.entries(units).findLast(
       ([, bytesPerUnit]) => bytes % bytesPerUnit === 0 && bytes >= bytesPerUnit,

@@ -103,6 +103,7 @@ function userMenu({ to, caller }: FrameContext): Html {
 ${
   isAdmin(caller) &&
   html`<li><a href="${to.own('users')}">Users</a></li>
+<li><a href="${to.own('trust-rules')}">Trust rules</a></li>
 <li><a href="${to.own('audit')}">Audit log</a></li>`
 }
 </ul>

@@ -12,6 +12,7 @@ import type { AuditEntrySchema } from '#events/audit/audit-routes.ts'
 import type { Push } from '#git-server/pushes/push-routes.ts'
 import type { SshKey } from '#identity/ssh-keys/ssh-key-routes.ts'
 import type { Token } from '#identity/tokens/token-routes.ts'
+import type { TrustRule } from '#identity/trust-rules/trust-rule-routes.ts'
 import type { User } from '#identity/users/user-routes.ts'
 import type { DeletedRepository } from '#repositories/deleted-repository-routes.ts'
 import type {
@@ -83,6 +84,7 @@ export type OperationValues = {
   listTagProtections: Static<typeof Tags>
   listTags: List<typeof Tag>
   listTokens: List<typeof Token>
+  listTrustRules: List<typeof TrustRule>
   listUsers: List<typeof User>
   listWebhooks: List<typeof Webhook>
   searchCode: Static<typeof SearchResult>

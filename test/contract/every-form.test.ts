@@ -220,8 +220,8 @@ test('every form says what it has done, or leads to the page of its result', asy
     const named = { name: 'site', namespace: 'acme' }
     const params = { ...named, number: '1', artifact: 'build', ...of }
     // All that these functions read.
-    const fields = new URLSearchParams()
-    const parts = { to: createLinks(''), params, fields, baseUrl: site.url }
+    const [fields, query] = [new URLSearchParams(), new URLSearchParams()]
+    const parts = { to: createLinks(''), params, fields, query, baseUrl: site.url }
     const context = parts as unknown as PageContext
     if (!action.done) continue
     const value = { id: of.id, name: 'site', token: 'svc_shown' }

@@ -168,7 +168,12 @@ for (const kind of kinds) {
       if (index % pagesOfToken === 0) cookies = await cookiesOf(kind)
       await assertAlike(cookies, page.path, (name) => addressOf(page, site, name))
     }
-    for (const path of ['/?q=', '/-/events?repository=', '/-/new?name='])
+    for (const path of [
+      '/?q=',
+      '/-/events?repository=',
+      '/-/trust-rules?repository=',
+      '/-/new?name=',
+    ])
       await assertAlike(cookies, path, (name) => path + name)
   })
 

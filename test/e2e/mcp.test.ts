@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { permissions } from '#access/permissions.ts'
 import { mcpTools } from '#api/mcp/mcp-tools.ts'
+import { namespaceIn } from '#base/repository-name.ts'
 import { newTokenString } from '#base/token-string.ts'
 import { loggedIn } from '../support/client-home.ts'
 import { runSvc, startSvc } from '../support/command.ts'
@@ -359,6 +360,29 @@ const trials: Record<string, Trial> = {
       agent.refusal('list_webhook_deliveries', { repository: name, webhook: 'none' }),
     code: 'webhook_not_found',
   },
+  list_namespace_webhooks: {
+    async succeed({ agent, name }) {
+      const namespace = namespaceIn(name)
+      assert.deepEqual(await agent.use('list_namespace_webhooks', { namespace }), [])
+    },
+    refuse: ({ stranger, name }) =>
+      stranger.refusal('list_namespace_webhooks', { namespace: namespaceIn(name) }),
+    code: 'namespace_not_found',
+  },
+  list_namespace_webhook_deliveries: {
+    async succeed({ agent, owner, name }) {
+      const namespace = namespaceIn(name)
+      const body = { url: 'http://127.0.0.1:9/', events: ['push'] }
+      const { id } = (await owner.post(`/namespaces/${namespace}/webhooks`, body)).body
+      const given = { namespace, webhook: id }
+      assert.deepEqual(await agent.use('list_namespace_webhook_deliveries', given), [])
+    },
+    refuse: ({ agent, name }) =>
+      agent.refusal('list_namespace_webhook_deliveries', {
+        ...{ namespace: namespaceIn(name), webhook: 'none' },
+      }),
+    code: 'webhook_not_found',
+  },
 }
 
 test('every tool is tried here', () => {
@@ -453,7 +477,7 @@ function tests(running: () => Service, kind: TransportKind): void {
   test('the list has the tools that the token may use, and no other ones', async () => {
     const limits = [
       { permissions: ['repo:read'] },
-      { permissions: ['repo:read', 'repo:write'], repositories: [scene.name] },
+      { permissions: ['repo:read', 'repo:write', 'webhook:read'], repositories: [scene.name] },
       { permissions: ['repo:read', 'repo:write'], refs: ['refs/heads/agents/*'] },
       { permissions: ['workflow:read'] },
       { permissions: everything },

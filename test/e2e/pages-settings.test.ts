@@ -113,6 +113,77 @@ test('the value of a secret is in no page, even if its form fails', async () => 
   assert.equal((await client.post(`${page}/secrets/remove`, { secret: 'KEY' })).status, 303)
 })
 
+test('trust rules and limits are shown in settings, and changed by forms', async () => {
+  const { admin } = service
+  await admin.post('/namespaces', { name: 'acme' })
+  await admin.post('/repos', { name: 'acme/site' })
+  const given = { name: 'ci', issuer: 'http://127.0.0.1:9', permissions: 'repo:read' }
+  const rule = { ...given, claims: 'sub=repo:acme/site:*\r\n\r\nenvironment=prod' }
+  const ofNamespace = '/-/trust-rules?namespace=acme'
+  for (const [address, fields] of [
+    ['/-/trust-rules?repository=acme%2Fsite', { ...rule, name: 'own', repositories: 'site' }],
+    [ofNamespace, { ...rule, namespace: 'other' }],
+    ['/-/trust-rules', { ...rule, name: 'some', namespace: 'acme', repositories: 'acme/site' }],
+  ] as const) {
+    const added = await client.post(address, fields)
+    assert.deepEqual([added.status, added.location], [303, address], added.text)
+    assert.match((await client.get(address)).text, /The trust rule is added\./)
+  }
+  const { body: rules } = await admin.get('/trust-rules')
+  assert.deepEqual(
+    rules.map((one: Record<string, unknown>) => [one.name, one.namespace, one.repositories]),
+    [
+      ['own', null, ['acme/site']],
+      ['ci', 'acme', null],
+      ['some', 'acme', ['acme/site']],
+    ],
+  )
+  assert.deepEqual(rules[0].claims, { sub: 'repo:acme/site:*', environment: 'prod' })
+  assert.match(
+    (await client.get('/r/acme/site/settings')).text,
+    /Of the namespace.*>ci<.*>some<[\s\S]*<b>own<[\s\S]*repository=acme%2Fsite">Add or delete/,
+  )
+  const bad = await client.post(ofNamespace, { ...rule, claims: 'sub' })
+  assert.equal(bad.status, 400)
+  assert.match(bad.text, /> Claims must have the form name=pattern/)
+  const outside = await client.post(ofNamespace, { ...rule, repositories: 'site' })
+  assert.match(outside.text, /> Repositories must be in the namespace &quot;acme&quot;\.</)
+  const remove = '/-/trust-rules/delete?namespace=acme'
+  const removed = await client.post(remove, { rule: rules[1].id })
+  assert.deepEqual([removed.status, removed.location], [303, ofNamespace])
+  const page = (await client.get(ofNamespace)).text
+  assert.match(page, /The trust rule is deleted[\s\S]*<b>some</)
+  assert.doesNotMatch(page, /<b>(ci|own)</)
+
+  const settings = '/-/namespaces/acme/settings'
+  const saved = await client.post(`${settings}/limits`, { maxRepositories: '3', maxBytes: '2GiB' })
+  assert.deepEqual([saved.status, saved.location], [303, `${settings}#limits`])
+  const limits = async () => {
+    const { maxRepositories, maxBytes } = (await admin.get('/namespaces/acme')).body
+    return [maxRepositories, maxBytes]
+  }
+  assert.deepEqual(await limits(), [3, 2 * 1024 ** 3])
+  assert.match((await client.get(settings)).text, /<b>some<[\s\S]*value="3"[\s\S]*value="2GiB"/)
+  const refused = await client.post(`${settings}/limits`, { maxRepositories: 'x', maxBytes: '1' })
+  assert.match(refused.text, /> Most repositories must be /)
+  const sized = await client.post(`${settings}/limits`, { maxBytes: '2 boxes' })
+  assert.match(sized.text, /> Most bytes must be a number of bytes, or one with KiB/)
+  await client.post(`${settings}/limits`, { maxRepositories: '', maxBytes: '0' })
+  assert.deepEqual(await limits(), [null, 0])
+  // A member with the role admin sees the rules, and no limits to set; one with less sees neither.
+  const { token } = await service.client({ username: 'zed', permissions: ['everything'] })
+  const zed = await logIn(service.url, token)
+  for (const role of ['admin', 'maintain']) {
+    await admin.put('/namespaces/acme/members/zed', { role })
+    const { text } = await zed.get(settings)
+    assert.equal(/<b>some</.test(text), role === 'admin')
+    assert.doesNotMatch(text, /Most bytes/)
+    assert.equal((await zed.get(ofNamespace)).status, role === 'admin' ? 200 : 403)
+  }
+  assert.equal((await zed.post(`${settings}/limits`, { maxBytes: '9' })).status, 403)
+  assert.equal((await zed.post(remove, { rule: rules[2].id })).status, 404)
+})
+
 test('a repository is deleted only when its name is typed', async () => {
   await service.admin.post('/repos', { name: 'short-lived' })
   const address = '/r/short-lived/settings/delete'

@@ -32,6 +32,7 @@ const addresses: Record<string, string> = {
   '/-/deleted': '/-/deleted',
   '/-/audit': '/-/audit',
   '/-/users': '/-/users',
+  '/-/trust-rules': '/-/trust-rules',
   '/-/events': '/-/events',
   '/-/events/stream': '/-/events/stream',
   '/r/:name': '/r/site',
@@ -79,6 +80,12 @@ export async function openPageSite(env: Record<string, string> = {}): Promise<Pa
   await admin.post('/namespaces', { name: 'acme' })
   await admin.put('/namespaces/acme/secrets/SHARED', { value: 'x' })
   for (const kind of ['branches', 'tags']) await admin.put(`/namespaces/acme/protections/${kind}/x`)
+  const rule = {
+    ...{ name: 'ci', issuer: 'http://127.0.0.1:9', claims: { sub: 'repo:acme/site:*' } },
+    ...{ permissions: ['repo:read'], refs: ['refs/heads/built/*'] },
+  }
+  for (const place of [{ repositories: ['site'] }, { namespace: 'acme' }])
+    await admin.post('/trust-rules', { ...rule, ...place })
   const hooks = '/namespaces/acme/webhooks'
   const hook = { url: 'http://127.0.0.1:9/', events: ['push'] }
   const shared = (await admin.post(hooks, hook)).body.id

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { requireAllRepositories } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { once } from '#base/once.ts'
 import { Problem, problemIn } from '#base/problem.ts'
@@ -120,6 +121,8 @@ export function mcpRoutes({ routes, version, baseUrl }: Dependencies) {
 function isGranted(principal: Principal, operation: JsonRoute): boolean {
   try {
     requireGranted(principal, operation)
+    // What a namespace has concerns all of its repositories.
+    if (operation.path.startsWith('/namespaces/')) requireAllRepositories(principal)
     return true
   } catch (error) {
     if (error instanceof Problem) return false

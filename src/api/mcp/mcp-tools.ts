@@ -19,6 +19,7 @@ const run = { name: 'run', description: 'id of the run' }
 const commit = { name: 'commit', description: 'id of the commit, or a branch or tag' }
 const cache = { name: 'cache', description: 'id of the cache' }
 const push = { name: 'push', description: 'id of the push' }
+const namespace = { name: 'namespace', description: 'name of the namespace' }
 const webhook = { name: 'webhook', description: 'id of the webhook' }
 
 // Whole lists would fill the context of a model.
@@ -349,6 +350,26 @@ export const mcpTools: McpTool[] = [
     operationId: 'listDeliveries',
     effect: 'reads',
     pathArguments: { name: repository, id: webhook },
+    defaults: page,
+  },
+  {
+    name: 'list_namespace_webhooks',
+    title: 'List webhooks of a namespace',
+    description:
+      'Lists the webhooks of a namespace with their ids. They get the events of all of its repositories.',
+    operationId: 'listNamespaceWebhooks',
+    effect: 'reads',
+    pathArguments: { namespace },
+    defaults: page,
+  },
+  {
+    name: 'list_namespace_webhook_deliveries',
+    title: 'List deliveries of a webhook of a namespace',
+    description:
+      'Lists the deliveries of a webhook of a namespace, newest first, as list_webhook_deliveries does.',
+    operationId: 'listNamespaceDeliveries',
+    effect: 'reads',
+    pathArguments: { namespace, id: webhook },
     defaults: page,
   },
 ]

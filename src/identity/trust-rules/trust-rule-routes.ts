@@ -24,7 +24,7 @@ export function trustRuleRoutes(trustRules: TrustRules) {
         repository: Type.Optional(RepositoryName),
         namespace: Type.Optional(NamespaceName),
       }),
-      reply: { 200: Type.Array(TrustRuleSchema) },
+      reply: { 200: Type.Array(TrustRule) },
       problems: [
         'repository_not_found',
         'owner_required',
@@ -49,7 +49,7 @@ export function trustRuleRoutes(trustRules: TrustRules) {
         'rule, delete it and create another one.',
       permission: 'collaborator:write',
       body: NewTrustRule,
-      reply: { 201: TrustRuleSchema },
+      reply: { 201: TrustRule },
       problems: [
         'permission_missing',
         'repository_not_found',
@@ -67,7 +67,7 @@ export function trustRuleRoutes(trustRules: TrustRules) {
       tag: 'trust rules',
       summary: 'Describe a trust rule',
       permission: 'collaborator:read',
-      reply: { 200: TrustRuleSchema },
+      reply: { 200: TrustRule },
       problems: ['trust_rule_not_found'],
       handle: ({ principal, params }) => trustRules.find(principal, params.id),
     }),
@@ -123,8 +123,16 @@ const NewTrustRule = Type.Object(
       propertyNames: { maxLength: 100 },
       maxProperties: maxClaims,
     }),
-    namespace: Type.Optional(NamespaceName),
-    repositories: Type.Optional(LimitedRepositories),
+    namespace: Type.Optional({
+      ...NamespaceName,
+      description:
+        'namespace that it is of: for all of its repositories, or those in it that `repositories` has',
+    }),
+    repositories: Type.Optional({
+      ...LimitedRepositories,
+      description:
+        'names of the repositories, 1 to 100; required without a namespace. Kept by id, so a rename changes nothing',
+    }),
     refs: Type.Optional(LimitedRefs),
     permissions: Type.Array(
       Type.Unsafe<Permission>({
@@ -142,7 +150,7 @@ const NewTrustRule = Type.Object(
   closed,
 )
 
-const TrustRuleSchema = named(
+export const TrustRule = named(
   'TrustRule',
   Type.Object({
     id: field.text('opaque id'),

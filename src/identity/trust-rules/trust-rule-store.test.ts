@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { onEachDatabase } from '../../../test/support/databases.ts'
 import {
-  deleteTrustRulesOf,
   findTrustRule,
   insertTrustRule,
   insertWorkloadToken,
@@ -85,7 +84,9 @@ onEachDatabase((fresh) => {
     const repositories = await listRuleRepositories(db, ['a', 'b', 'c', 'd'])
     assert.deepEqual(Object.fromEntries(repositories), { b: ['in'], c: ['free', 'in'] })
     assert.equal((await findTrustRule(db, 'b'))?.namespace, 'acme')
-    await deleteTrustRulesOf(db, 'acme')
+    // They end with it.
+    await db.updateTable('repositories').set({ namespaceId: null }).execute()
+    await db.deleteFrom('namespaces').where('id', '=', 'acme').execute()
     assert.equal(await covering('in'), 'c')
   })
 })

@@ -157,11 +157,6 @@ export async function deleteTrustRule(tx: Db, id: string): Promise<boolean> {
   return (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n
 }
 
-/** Deletes the trust rules of a namespace with their tokens, before it is deleted itself. */
-export async function deleteTrustRulesOf(tx: Db, namespaceId: string): Promise<void> {
-  await tx.deleteFrom('trustRules').where('namespaceId', '=', namespaceId).execute()
-}
-
 /**
  * Inserts the token of a workload, and deletes those that have expired. Does nothing when its rule has `max` others already;
  * returns then when the first of these expires. The row of the rule must be locked.

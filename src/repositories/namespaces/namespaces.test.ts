@@ -3,7 +3,6 @@ import { test } from 'node:test'
 import type { Principal } from '#access/principal.ts'
 import { newId } from '#base/ids.ts'
 import { listLiveUsernames } from '#identity/tokens/token-store.ts'
-import { deleteTrustRulesOf } from '#identity/trust-rules/trust-rule-store.ts'
 import { countUsersLike } from '#identity/user-store.ts'
 import { onEachDatabase } from '../../../test/support/databases.ts'
 import { publish } from '../../../test/support/publish.ts'
@@ -24,7 +23,7 @@ function user(username: string, ...permissions: 'admin'[]): Principal {
 type Db = Parameters<typeof createNamespaces>[0]['db']
 
 const kitOf = (db: Db) => ({
-  ...{ db, publish, clock, countUsersLike, deleteTrustRulesOf },
+  ...{ db, publish, clock, countUsersLike },
   usernamesAmong: (usernames: string[]) => listLiveUsernames(db, usernames, clock.now()),
 })
 

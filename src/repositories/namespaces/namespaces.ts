@@ -98,8 +98,6 @@ type Dependencies = {
   usernamesAmong: UsernamesAmong
   /** How many users have a username, without regard to case. */
   countUsersLike: (tx: Db, username: string) => Promise<number>
-  /** Deletes the trust rules of a namespace that is being deleted. */
-  deleteTrustRulesOf: (tx: Db, namespaceId: string) => Promise<void>
 }
 
 type RepositoryOf = Awaited<ReturnType<typeof listRepositoriesOf>>[number]
@@ -109,7 +107,6 @@ const unlimited: NamespaceLimits = { maxRepositories: null, maxBytes: null }
 
 export function createNamespaces(dependencies: Dependencies): Namespaces {
   const { db, publish, clock, settings, countUsersLike, usernamesAmong } = dependencies
-  const { deleteTrustRulesOf } = dependencies
 
   /** Changes a namespace, which keeps its name meanwhile. */
   async function change({ id, name }: Namespace, work: (tx: Db) => Promise<void>): Promise<void> {
@@ -296,7 +293,6 @@ export function createNamespaces(dependencies: Dependencies): Namespaces {
         const rest = await listRepositoriesOf(tx, id)
         if (rest.length > 0) throw notEmpty(name, rest)
         const about = { actor: principal, repositoryId: null, data: { namespace: name } }
-        await deleteTrustRulesOf(tx, id)
         await deleteNamespace(tx, id)
         await publish(tx, clock.now(), [{ kind: 'namespace.deleted', ...about }])
         await deleteWebhooksOf(tx, id)

@@ -5,6 +5,7 @@ import { namespacePages } from './namespace-pages.ts'
 import { newRepositoryPages } from './new-repository-pages.ts'
 import { sessionListPages } from './session-list-pages.ts'
 import { tokenPages } from './token-pages.ts'
+import { trustRulePages } from './trust-rule-pages.ts'
 import { userPages } from './user-pages.ts'
 
 /** The pages of users and administrators. */
@@ -17,4 +18,5 @@ export const adminPages = [
   ...deletedPages,
   ...auditPages,
   ...userPages,
+  ...trustRulePages,
 ]

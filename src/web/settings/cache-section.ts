@@ -57,6 +57,8 @@ export type SectionId =
   | 'tags'
   | 'collaborators'
   | 'secrets'
+  | 'trust-rules'
+  | 'limits'
   | 'caches'
   | 'owner'
   | 'delete'

@@ -1,11 +1,14 @@
+import { isAdmin } from '#access/may.ts'
 import type { PageContext, View } from '../page.ts'
 import { page } from '../page.ts'
 import { createForm, otherProblem, type PageForm } from '../page-forms.ts'
 import { html } from '../render/html.ts'
 import { secretSection } from './access-sections.ts'
 import type { SectionParts } from './cache-section.ts'
+import { limitSection } from './limit-section.ts'
 import { protectionSection } from './protection-section.ts'
 import { namespaceSettingsActions } from './settings-actions.ts'
+import { trustRuleSection } from './trust-rule-section.ts'
 
 export const namespaceSettingsPages = [
   page(
@@ -15,6 +18,7 @@ export const namespaceSettingsPages = [
       'listNamespaceBranchProtections',
       'listNamespaceTagProtections',
       'listNamespaceSecrets',
+      'listTrustRules',
     ],
     { weight: 'light', audience: 'members', styles: 'settings', show: settingsView },
   ),
@@ -23,12 +27,14 @@ export const namespaceSettingsPages = [
 
 /** What all repositories of a namespace have. */
 async function settingsView(context: PageContext): Promise<View> {
-  const { to, may, read, tryRead, params } = context
-  const { name } = await read('getNamespace')
-  const [branches, tags, secrets, mayProtect, mayPutSecret] = await Promise.all([
+  const { to, caller, may, read, tryRead, params } = context
+  const namespace = await read('getNamespace')
+  const { name } = namespace
+  const [branches, tags, secrets, rules, mayProtect, mayPutSecret] = await Promise.all([
     tryRead('listNamespaceBranchProtections'),
     tryRead('listNamespaceTagProtections'),
     tryRead('listNamespaceSecrets'),
+    tryRead('listTrustRules', { query: { namespace: name } }),
     may('addNamespaceBranchProtection'),
     may('putNamespaceSecret'),
   ])
@@ -46,7 +52,9 @@ async function settingsView(context: PageContext): Promise<View> {
   const protection = { workflows: undefined, mayChange: mayProtect }
   const body = html`${branches && protectionSection(parts, { kind: 'branches', rules: branches.rules, ...protection })}
 ${tags && protectionSection(parts, { kind: 'tags', rules: tags.rules, ...protection })}
-${secrets && secretSection(parts, { secrets, mayChange: mayPutSecret })}`
+${secrets && secretSection(parts, { secrets, mayChange: mayPutSecret })}
+${rules && trustRuleSection(parts, { rules, place: { namespace: name } })}
+${isAdmin(caller) && limitSection(parts, namespace)}`
   return {
     title: `Settings · ${name} · svc`,
     crumbs: [{ text: name, href: to.namespace(name) }, { text: 'settings' }],

@@ -2,6 +2,7 @@ import { toNamespaceOperation } from '#base/repository-name.ts'
 import { action, type PageContext } from '../page.ts'
 import { fieldLines, fieldText, requireTyped } from '../page-forms.ts'
 import type { SectionId } from './cache-section.ts'
+import { newLimitsOf } from './limit-section.ts'
 
 const of = '/r/:name/settings'
 
@@ -161,4 +162,10 @@ export const namespaceSettingsActions = [
   ...protect(ofNamespace, 'branches'),
   ...protect(ofNamespace, 'tags'),
   ...secretActions(ofNamespace),
+  action(`${ofNamespace.path}/limits`, 'updateNamespace', {
+    formPage: ofNamespace.path,
+    input: ({ fields }) => ({ body: newLimitsOf(fields) }),
+    redirectTo: ofNamespace.back,
+    done: section('limits', 'The limits are saved.'),
+  }),
 ]

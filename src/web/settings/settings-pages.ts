@@ -11,6 +11,7 @@ import { cacheSection, type SectionParts, section } from './cache-section.ts'
 import { namespaceSettingsPages } from './namespace-settings-pages.ts'
 import { protectionSection } from './protection-section.ts'
 import { settingsActions } from './settings-actions.ts'
+import { trustRuleSection } from './trust-rule-section.ts'
 
 type Described = OperationValues['getRepository']
 
@@ -24,6 +25,7 @@ export const settingsPages = [
       'listCollaborators',
       'listSecrets',
       'listNamespaceSecrets',
+      'listTrustRules',
       'listCaches',
       'getRunFileUsage',
       'getTree',
@@ -35,19 +37,20 @@ export const settingsPages = [
       async show(context) {
         const repository = await context.read('getRepository')
         const namespace = namespaceIn(repository.name)
-        const [branches, tags, people, secrets, shared, caches, usage, workflows, may] =
+        const [branches, tags, people, secrets, shared, rules, caches, usage, workflows, may] =
           await Promise.all([
             context.read('listBranchProtections'),
             context.read('listTagProtections'),
             context.tryRead('listCollaborators'),
             context.tryRead('listSecrets'),
             namespace && context.tryRead('listNamespaceSecrets', { params: { namespace } }),
+            trustRulesOf(context, repository),
             context.tryRead('listCaches'),
             context.tryRead('getRunFileUsage'),
             workflowsOf(context, repository),
             rightsOf(context),
           ])
-        const lists = { branches, tags, people, secrets, shared, caches, usage, workflows }
+        const lists = { branches, tags, people, secrets, shared, rules, caches, usage, workflows }
         return settingsView(context, repository, lists, may)
       },
     },
@@ -65,6 +68,17 @@ async function workflowsOf(
   const path = '.svc/workflows'
   const folder = await tryRead('getTree', { query: { rev: defaultBranch, path } })
   return new Set(folder?.entries.map(({ name }) => `${path}/${name}`))
+}
+
+/** The trust rules of a repository, with the names of those of its namespace that cover it, as far as the caller may see. */
+async function trustRulesOf({ tryRead }: PageContext, { name }: Described) {
+  const namespace = namespaceIn(name)
+  const [own, ofNamespace] = await Promise.all([
+    tryRead('listTrustRules', { query: { repository: name } }),
+    namespace === undefined ? undefined : tryRead('listTrustRules', { query: { namespace } }),
+  ])
+  const covering = ofNamespace?.filter(({ repositories }) => repositories?.includes(name) ?? true)
+  return own && { own, inherited: covering?.map((rule) => rule.name) ?? [] }
 }
 
 /** The operations that decide about sections; those that remove something need the same rights as those that add it. */
@@ -97,6 +111,7 @@ function settingsView(
     people: OperationValues['listCollaborators'] | undefined
     secrets: OperationValues['listSecrets'] | undefined
     shared: OperationValues['listNamespaceSecrets'] | '' | undefined
+    rules: Awaited<ReturnType<typeof trustRulesOf>>
     caches: OperationValues['listCaches'] | undefined
     usage: OperationValues['getRunFileUsage'] | undefined
     workflows: ReadonlySet<string> | undefined
@@ -131,6 +146,14 @@ ${
         lists.shared.map((one) => one.name),
       ),
     mayChange: may.putSecret,
+  })
+}
+${
+  lists.rules &&
+  trustRuleSection(parts, {
+    rules: lists.rules.own,
+    inherited: inheritedLine(parts, name, lists.rules.inherited),
+    place: { repository: name },
   })
 }
 ${lists.caches && lists.usage && cacheSection(parts, { caches: lists.caches, usage: lists.usage, mayDelete: may.deleteCache })}
