@@ -175,36 +175,38 @@ export type PublicRoute = Common & {
 }
 
 export type PublicRequest = PublicOrigin & {
-  /** How and from where the request came. */
+  /** How and from where the request came, and its host and port as the client names them. */
   origin: Origin
+  host: string
   /** The fields of its form; empty for routes without one. */
   fields: URLSearchParams
 }
 
 /** A route with streaming bodies, whose handler writes the response itself: Git's protocol. */
-export type StreamRoute = Common &
-  LongLived & {
-    kind: 'stream'
-    /** Undefined when only the body determines it: `serve` then calls `find`. */
-    permissionFor: (query: URLSearchParams) => Permission | undefined
-    /** The accepted query parameters. */
-    parameters: readonly string[]
-    /** Those that are optional. */
-    optionalParameters?: readonly string[]
-    find: (request: FindRequest) => Promise<{ id: string }>
-    /** The required content type of the body, and its maximum size as sent. */
-    consumes: string | undefined
-    maxBytes: number
-    /** The content type of a successful response; undefined for a route that always fails. */
-    produces: string | undefined
-    /** The format of problems: plain text, which Git shows, or that of Git LFS. */
-    problemFormat?: 'git' | 'git-lfs'
-    /** Whether a public repository may be read without a token. */
-    allowsAnonymous?: boolean
-    /** Whether tokens of SSH keys are accepted: for a day after they have expired, too, or not at all by default. */
-    allowsKeys?: true | 'expired'
-    serve: (exchange: StreamExchange) => Promise<void>
-  }
+export type StreamRoute = Common & {
+  kind: 'stream'
+  /** As of other routes; `body` if the request ends only while its body is received, and what follows is never cut short. */
+  isLongLived: LongLived['isLongLived'] | 'body'
+  /** Undefined when only the body determines it: `serve` then calls `find`. */
+  permissionFor: (query: URLSearchParams) => Permission | undefined
+  /** The accepted query parameters. */
+  parameters: readonly string[]
+  /** Those that are optional. */
+  optionalParameters?: readonly string[]
+  find: (request: FindRequest) => Promise<{ id: string }>
+  /** The required content type of the body, and its maximum size as sent. */
+  consumes: string | undefined
+  maxBytes: number
+  /** The content type of a successful response; undefined for a route that always fails. */
+  produces: string | undefined
+  /** The format of problems: plain text, which Git shows, or that of Git LFS. */
+  problemFormat?: 'git' | 'git-lfs'
+  /** Whether a public repository may be read without a token. */
+  allowsAnonymous?: boolean
+  /** Whether tokens of SSH keys are accepted: for a day after they have expired, too, or not at all by default. */
+  allowsKeys?: true | 'expired'
+  serve: (exchange: StreamExchange) => Promise<void>
+}
 
 /** A request of a streaming route. */
 export type StreamExchange = PublicOrigin & {

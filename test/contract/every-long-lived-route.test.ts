@@ -8,11 +8,13 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { deflateSync } from 'node:zlib'
 import { newId } from '#base/ids.ts'
 import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { until } from '../support/condition.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
-import { cloneBody, gitHeaders } from '../support/raw-git.ts'
+import { untilTidy } from '../support/leftovers.ts'
+import { cloneBody, gitHeaders, toPushBody } from '../support/raw-git.ts'
 import { connectRaw, parseAnswer } from '../support/raw-http.ts'
 import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
 import { put } from '../support/run-files.ts'
@@ -334,6 +336,32 @@ const cases: Record<string, Case[]> = {
           const answer = parseAnswer(await connection.end())
           assert.ok([401, 403, 404].includes(answer?.status ?? 0), String(answer?.status))
           await until('nothing of it stays', async () => !(await isReceived()))
+        }
+      },
+    },
+  ],
+  'POST /repos/:repository/git-receive-pack': [
+    {
+      losses: ofRepository,
+      async open({ name, member, commit }) {
+        // Of its two objects, the first one: a blob of 2 MiB, whose size is in the last bits.
+        const start = Buffer.from('PACK\0\0\0\x02\0\0\0\x02\xb0\x80\x80\x08', 'latin1')
+        const pack = Buffer.concat([start, deflateSync(randomBytes(2 * mib), { level: 0 })])
+        const body = toPushBody({ id: commit.replace(/^./, '0'), pack }, { branches: ['x'] })
+        const headers = gitHeaders('git-receive-pack', member.token, body.length + 1)
+        const connection = await connectRaw(service.url)
+        connection.request(`POST /repos/${name}.git/git-receive-pack`, {
+          ...headers,
+          connection: 'close',
+        })
+        connection.socket.write(body)
+        await untilUsed(member)
+        return async (loss) => {
+          const answer = parseAnswer(await connection.end())
+          // Git fails in a repository that is deleted, and its response has begun.
+          if (loss === 'the repository is deleted') return
+          assert.ok([401, 403, 404].includes(answer?.status ?? 0), String(answer?.status))
+          await untilTidy(service.dataDir)
         }
       },
     },

@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import { createProject } from '../support/git.ts'
 import { without } from '../support/programs.ts'
+import { packOf, toPushBody } from '../support/raw-git.ts'
 import { type Client, type Service, startServiceWithSsh } from '../support/service.ts'
 import { createSshUser, type SshUser } from '../support/ssh-user.ts'
 
@@ -31,7 +32,19 @@ const losses = {
   },
 }
 
-describe('a reading command over SSH ends when its caller loses access', {
+const requests = {
+  'a fetch in version=0': { protocol: 'version=0', command: 'git-upload-pack' },
+  'a fetch in version=2': { protocol: 'version=2', command: 'git-upload-pack' },
+  'a push': { protocol: '', command: 'git-receive-pack' },
+}
+
+/** All of a push but the end of its pack. */
+async function openPush(project: string): Promise<Buffer> {
+  const body = toPushBody(await packOf(project), { branches: ['new'] })
+  return body.subarray(0, -20)
+}
+
+describe('a command of Git over SSH ends when its caller loses access', {
   skip: without('openssh'),
 }, () => {
   before(async () => {
@@ -47,8 +60,8 @@ describe('a reading command over SSH ends when its caller loses access', {
 
   let members = 0
   for (const [loss, lose] of Object.entries(losses)) {
-    for (const protocol of ['version=0', 'version=2']) {
-      test(`a fetch in ${protocol}: ${loss}`, async () => {
+    for (const [name, { protocol, command }] of Object.entries(requests)) {
+      test(`${name}: ${loss}`, async () => {
         members += 1
         const username = `member-${members}`
         await using project = await createProject()
@@ -64,13 +77,14 @@ describe('a reading command over SSH ends when its caller loses access', {
           String(service.sshPort),
           'svc@127.0.0.1',
         ]
-        // The client says nothing after the refs.
-        const ssh = spawn(program, [...options, ...target, "git-upload-pack '/site.git'"], {
+        // A client that fetches says nothing after the refs.
+        const ssh = spawn(program, [...options, ...target, `${command} '/site.git'`], {
           env: { ...process.env, GIT_PROTOCOL: protocol },
         })
         const ended = once(ssh, 'close')
         const stderr = text(ssh.stderr)
         await once(ssh.stdout, 'data')
+        if (name === 'a push') ssh.stdin.write(await openPush(project.path))
         await lose(user)
         const [exitCode] = await ended
         assert.equal(exitCode, 128)

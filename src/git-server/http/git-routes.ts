@@ -99,8 +99,8 @@ export function gitRoutes({ repositories, engine, settings }: Dependencies): Str
       parameters: [],
       permissionFor: () => permissionFor('git-receive-pack'),
       find,
-      // Access is checked again when the pre-receive hook runs, which ends a push that lost it.
-      isLongLived: false,
+      // After that, the authorization in the pre-receive hook checks access again.
+      isLongLived: 'body',
       consumes: 'application/x-git-receive-pack-request',
       maxBytes: settings.pushMaxBytes,
       produces: 'application/x-git-receive-pack-result',

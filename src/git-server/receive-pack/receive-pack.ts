@@ -91,11 +91,18 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
       ...{ isAtomic, isFastForward, allowedLeaks, runOptions },
     }
     const { updates } = pushRequest
+    const authority: Pick<PushAuthority, 'authorize' | 'finalize'> = {
+      authorize(received, given) {
+        watched.onReceived?.()
+        return pushes.authorize(received, given)
+      },
+      finalize: pushes.finalize,
+    }
     await using hold = await pushHolds.acquire(repository, objectFormatOf(updates))
     // Processes of before the first push read objects of another format.
     if (repository.objectFormat === null) await closeReadersOf(repository.path)
     if (!hasSharedStore && !options.isWaiting) {
-      const small = { pushes, watched, request: pushRequest, push, ahead, hold }
+      const small = { pushes: authority, watched, request: pushRequest, push, ahead, hold }
       const outcome = await smallPacks.receive(small)
       if (outcome !== undefined) return outcome
     }
@@ -107,10 +114,11 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
     const authorize: Authorize = async (given, quarantine, onProgress) => {
       push.quarantine = quarantine
       if (options.isWaiting) {
+        watched.onReceived?.()
         const wait = { onProgress, signal: endOf(child) }
         await permit.pause(() => pushes.awaitRuns(push, given, wait), watched.signal)
       }
-      return pushes.authorize(push, given)
+      return authority.authorize(push, given)
     }
     const hookAnswered = answerHook(child.channel, pushRequest.updates, authorize).catch((error) =>
       log.error({ err: error }, 'push authorization failed'),
@@ -118,7 +126,7 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
     let finalized: Promise<boolean> | undefined
     const finalize = () => {
       push.refused ??= reportHold.splitter.whole()?.refusals.keys().toArray()
-      finalized ??= hookAnswered.then(() => pushes.finalize(push))
+      finalized ??= hookAnswered.then(() => authority.finalize(push))
       return finalized
     }
     const { path: directory } = repository

@@ -36,6 +36,8 @@ export type GitRequest = {
   sendsAllFirst: boolean
   /** Aborted when the client is gone. */
   signal: AbortSignal
+  /** Called when the pack of a push has arrived, before it is authorized. */
+  onReceived?: () => void
 }
 
 /** The highest known version in a GIT_PROTOCOL value; anything else in it is dropped. */

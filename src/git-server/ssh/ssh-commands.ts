@@ -88,7 +88,7 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
       usage: '<name>',
       summary: 'run by git clone, git fetch and git ls-remote',
       async run(call) {
-        return whileReadable(call, async (request) => {
+        return whileAllowed(call, 'repo:read', async (request) => {
           if (call.protocol !== 'version=2') return engine.fetchSession(request, call.input)
           await engine.advertise('git-upload-pack', request)
           return engine.fetchEach(request, call.input)
@@ -100,9 +100,10 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
       usage: '<name>',
       summary: 'run by git push',
       async run(call) {
-        const request = await open(call, 'repo:write')
-        await engine.advertise('git-receive-pack', request)
-        return engine.push(request, call.input, true)
+        return whileAllowed(call, 'repo:write', async (request) => {
+          await engine.advertise('git-receive-pack', request)
+          return engine.push(request, call.input, true)
+        })
       },
     },
     [lfsCommand]: {
@@ -124,26 +125,31 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
       usage: '<name>',
       summary: 'run by git archive --remote',
       async run(call) {
-        return whileReadable(call, (request) => engine.archive(request, call.input))
+        return whileAllowed(call, 'repo:read', (request) => engine.archive(request, call.input))
       },
     },
   }
 
-  /** Serves a command that reads a repository, and ends it when the caller loses access. Pushes are checked in git's hook. */
-  async function whileReadable(
+  /**
+   * Serves a command of Git, and ends it when the caller loses access. A push is not ended once its pack has arrived: its
+   * authorization checks access again.
+   */
+  async function whileAllowed(
     call: Call,
+    permission: 'repo:read' | 'repo:write',
     serve: (request: GitRequest) => Promise<RequestOutcome>,
   ): Promise<RequestOutcome> {
-    const request = await open(call, 'repo:read')
+    const request = await open(call, permission)
     const { principal, repository } = request
     const lost = new AbortController()
     const handle = accessWatch.add({
-      access: [{ principal, permission: 'repo:read', repository: { id: repository.id } }],
+      access: [{ principal, permission, repository: { id: repository.id } }],
       end: (problem) => lost.abort(problem),
     })
     try {
       const signal = AbortSignal.any([call.signal, lost.signal])
-      const outcome = await serve({ ...request, signal })
+      const onReceived = () => void accessWatch.remove(handle)
+      const outcome = await serve({ ...request, signal, onReceived })
       if (outcome !== 0) lost.signal.throwIfAborted()
       return outcome
     } catch (error) {

@@ -79,6 +79,7 @@ export function createServeStream({ admit, openRequests, accessWatch }: Dependen
     const { principal, found } = admitted
     const access = { principal, permission, repository: found as { id: string } }
     const watch = new ResponseWatch(response, { accessWatch, access, abortController })
+    if (route.isLongLived === 'body') request.once('end', () => watch.remove())
     await watch.guard(route.serve(served))
   }
 }

@@ -21,6 +21,7 @@ export class ResponseWatch implements WatchedResponse {
   readonly #abortController: AbortController
   #lost: Problem | undefined
   #source: Readable | undefined
+  #remove: (() => void) | undefined
 
   constructor(response: ServerResponse, { accessWatch, access, abortController }: Options) {
     this.access = [access]
@@ -28,7 +29,13 @@ export class ResponseWatch implements WatchedResponse {
     this.#abortController = abortController
     if (response.closed) return
     const handle = accessWatch.add(this)
-    response.on('close', () => accessWatch.remove(handle))
+    this.#remove = () => void accessWatch.remove(handle)
+    response.on('close', this.#remove)
+  }
+
+  /** From now on, the response goes on without access. */
+  remove(): void {
+    this.#remove?.()
   }
 
   end(problem: Problem): void {
