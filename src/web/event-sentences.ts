@@ -81,7 +81,10 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
   }),
   'repository.renamed': ({ formerName }, { who, repository }) => ({
     icon: 'database',
-    parts: [who, ' renamed ', { text: formerName }, ' to ', repository],
+    parts:
+      formerName === ''
+        ? [who, ' renamed the repository to ', repository]
+        : [who, ' renamed ', { text: formerName }, ' to ', repository],
   }),
   'repository.description': (_, { who, repository }) => ({
     icon: 'file',

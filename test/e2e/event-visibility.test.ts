@@ -5,6 +5,7 @@ import { type Event, eventKinds } from '#events/events.ts'
 import { sampleEvent } from '../support/event-kinds.ts'
 import { followStream } from '../support/event-stream.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
+import { logIn } from '../support/page-client.ts'
 import { publish } from '../support/publish.ts'
 import type { Client } from '../support/service.ts'
 
@@ -193,6 +194,42 @@ test('a missing and an inaccessible repository are not distinguished', async () 
   const without = await service.client({ username: 'ada', permissions: ['repo:write'] })
   assert.equal((await without.get('/events?repository=site')).body.code, 'permission_missing')
   assert.equal((await without.get('/events')).status, 200)
+})
+
+test('visitors do not see the names that a repository had in another namespace', async () => {
+  await service.admin.post('/namespaces', { name: 'veiled' })
+  await service.admin.post('/repos', { name: 'veiled/codename' })
+  await service.admin.patch('/repos/veiled%2Fcodename', { name: 'veiled/plan' })
+  await service.admin.patch('/repos/veiled%2Fplan', { name: 'published', visibility: 'public' })
+  const id = await idOf('published')
+  const push = sampleEvent('push', id)
+  const [ofPush, ofRun] = [push, sampleEvent('workflow', id)].map((event) => ({
+    ...event,
+    data: { ...event.data, repositoryName: 'veiled/plan' },
+  })) as [Event, Event]
+  await service.db.transaction().execute((tx) => publish(tx, Date.now(), [ofPush, ofRun]))
+  const visitor = await service.client({ username: 'mallory', permissions: reading })
+  const path = '/events?repository=published'
+  const { text, body } = await visitor.get(path)
+  assert.doesNotMatch(text, /veiled|codename/)
+  const renamed = body.filter(({ kind }: { kind: string }) => kind === 'repository.renamed')
+  assert.deepEqual(
+    renamed.map(({ data }: { data: object }) => data),
+    [
+      { name: '', formerName: '' },
+      { name: 'published', formerName: '' },
+    ],
+  )
+  assert.equal((await service.admin.get(path)).text.match(/veiled\/(codename|plan)/g)?.length, 6)
+  const { text: home } = await (await logIn(service.url, visitor.token)).get('/')
+  assert.match(home, /renamed the repository to/)
+  assert.doesNotMatch(home, /veiled|codename/)
+  await using stream = await followStream(visitor, `${path}&after=0`)
+  for (const event of body) {
+    let next = await stream.next()
+    while (next?.data === '') next = await stream.next()
+    assert.deepEqual(JSON.parse(next?.data ?? ''), event)
+  }
 })
 
 test('visitors do not see from where a repository was imported', async () => {

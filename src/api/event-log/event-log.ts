@@ -305,7 +305,8 @@ function shown(
   name: string | null,
 ): LoggedEvent[] {
   if (!maySeeEvent(principal, entry, standing)) return []
-  return [toLoggedEvent({ ...entry, data: visibleData(principal, entry, standing) }, name)]
+  const data = visibleData(principal, entry, { standing, currentName: name })
+  return [toLoggedEvent({ ...entry, data }, name)]
 }
 
 function requireValid(principal: Principal | undefined): Principal {

@@ -10,6 +10,7 @@ import {
 } from '#access/may.ts'
 import type { Permission } from '#access/permissions.ts'
 import type { Principal } from '#access/principal.ts'
+import { namespaceIn } from '#base/repository-name.ts'
 import { type Event, eventKinds } from '#events/events.ts'
 
 export type VisibleEventKind = Event['kind']
@@ -138,12 +139,25 @@ export function maySeeEvent(
     : mayUse(principal, standing, audience.permission)
 }
 
-/** The data of an event that a principal may see. The source of an import may be a host that only those with a role know. */
-export function visibleData<Data extends object>(
+/**
+ * The data of an event that a principal may see. The source of an import may be a host that only those with a role know, and
+ * a name that the repository had in another namespace is of one that may be hidden. `currentName` is the repository's.
+ */
+export function visibleData(
   principal: Principal,
-  { kind, data }: { kind: VisibleEventKind; data: Data },
-  standing: Standing | undefined,
-): Data {
-  if (kind !== 'repository.imported' || !standing || !isVisitor(principal, standing)) return data
-  return { ...data, source: '' }
+  { kind, data }: { kind: VisibleEventKind; data: Record<string, unknown> },
+  { standing, currentName }: { standing: Standing | undefined; currentName: string | null },
+): Record<string, unknown> {
+  if (!standing || !isVisitor(principal, standing)) return data
+  const namespace = namespaceIn(currentName ?? '')?.toLowerCase()
+  const isHidden = ([key, value]: [string, unknown]) => {
+    if (kind === 'repository.imported' && key === 'source') return true
+    const isName = nameKeys.has(key) && (key !== 'name' || kind.startsWith('repository.'))
+    const at = isName && typeof value === 'string' ? namespaceIn(value)?.toLowerCase() : undefined
+    return at !== undefined && at !== namespace
+  }
+  const hidden = Object.entries(data).filter(isHidden)
+  return { ...data, ...Object.fromEntries(hidden.map(([key]) => [key, ''])) }
 }
+
+const nameKeys = new Set(['name', 'formerName', 'repositoryName'])
