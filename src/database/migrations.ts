@@ -1020,6 +1020,12 @@ const joinedNamespaces: Migration = ({ sequence }) => [
   'create index deliveries_by_repository on deliveries (repository_id, id)',
 ]
 
+// The consent to a login of a command line ends with the session in which it was given.
+const cliLoginSessions: Migration = () => [
+  'alter table cli_logins add column session_id text references sessions (id) on delete cascade',
+  'create index cli_logins_by_session on cli_logins (session_id)',
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -1082,6 +1088,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [namespaceTrustRules, 'changes'],
   [failingLogins, 'adds'],
   [joinedNamespaces, 'adds'],
+  [cliLoginSessions, 'adds'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -126,8 +126,9 @@ export type CliLoginRow = {
   /** The name that the machine gives itself. */
   machine: string
   address: string
-  /** The token whose user consented. */
+  /** The token whose user consented, and the session in which. */
   tokenId: string | null
+  sessionId: string | null
   expiresAt: number
 }
 

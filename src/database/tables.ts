@@ -56,11 +56,16 @@ export const tables: readonly Table[] = [
     readers: { repositories: 'gives users the roles of their groups in namespaces' },
   },
   { name: 'login_attempts', key: ['state_hash'], owner: 'identity/logins', isTransient: true },
-  { name: 'tokens', key: ['id'], owner: 'identity/tokens', readers: byDoctor },
-  { name: 'cli_logins', key: ['code_hash'], owner: 'identity/logins', isTransient: true },
+  {
+    name: 'tokens',
+    key: ['id'],
+    owner: 'identity/tokens',
+    readers: { ...byDoctor, 'identity/logins': 'finds the consents of a user to delete them' },
+  },
   { name: 'leak_guard_keys', key: ['id'], owner: 'git-server/leak-guard' },
   { name: 'ssh_keys', key: ['id'], owner: 'identity/ssh-keys' },
   { name: 'sessions', key: ['id'], owner: 'identity/sessions', isTransient: true },
+  { name: 'cli_logins', key: ['code_hash'], owner: 'identity/logins', isTransient: true },
   { name: 'login_codes', key: ['code_hash'], owner: 'identity/sessions', isTransient: true },
   {
     name: 'namespaces',

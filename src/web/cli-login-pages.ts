@@ -42,9 +42,10 @@ export const cliLoginPages: SessionPage[] = [
       if (!fields.has('consent')) return showRequest(context, parts, userCode)
       await requireFresh(context, parts)
       const { cliLogins } = parts
+      const consenter = { principal: caller, sessionId: session.id }
       if (loopback) {
         const { challenge } = loopback
-        const code = await cliLogins.authorize(caller, {
+        const code = await cliLogins.authorize(consenter, {
           ...requestOf(loopback, context),
           challenge,
         })
@@ -52,7 +53,7 @@ export const cliLoginPages: SessionPage[] = [
           `http://127.0.0.1:${loopback.port}/?${new URLSearchParams({ code, state: loopback.state })}`,
         )
       }
-      if (!(await cliLogins.consent(caller, userCode))) throw parts.countInvalid(invalidCode)
+      if (!(await cliLogins.consent(consenter, userCode))) throw parts.countInvalid(invalidCode)
       return doneView()
     },
   },

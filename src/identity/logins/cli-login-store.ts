@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { CliLoginRow, Db } from '#database/schema.ts'
 
 export async function insertCliLogin(db: Db, login: CliLoginRow): Promise<void> {
@@ -12,20 +13,33 @@ export function findCliLogin(db: Db, codeHash: string): Promise<CliLoginRow | un
 export async function consentToCliLogin(
   db: Db,
   codeHash: string,
-  tokenId: string,
+  consent: Pick<CliLoginRow, 'tokenId' | 'sessionId'>,
 ): Promise<boolean> {
   const query = db
     .updateTable('cliLogins')
-    .set({ tokenId })
+    .set(consent)
     .where('codeHash', '=', codeHash)
     .where('tokenId', 'is', null)
   return (await query.executeTakeFirstOrThrow()).numUpdatedRows > 0n
 }
 
-/** Deletes a login of a command line; false if another request was first. */
-export async function deleteCliLogin(db: Db, codeHash: string): Promise<boolean> {
-  const query = db.deleteFrom('cliLogins').where('codeHash', '=', codeHash)
+/** Deletes a login of a command line; false if another request was first, or the session of the consent has ended. */
+export async function takeCliLogin(tx: Db, codeHash: string, now: number): Promise<boolean> {
+  const query = tx
+    .deleteFrom('cliLogins')
+    .where('codeHash', '=', codeHash)
+    .where(
+      sql<boolean>`exists (
+        select 1 from sessions where sessions.id = cli_logins.session_id and sessions.expires_at > ${now}
+      )`,
+    )
   return (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n
+}
+
+/** Deletes the logins of command lines to which a user has consented. */
+export async function deleteConsentsOf(tx: Db, username: string): Promise<void> {
+  const tokens = tx.selectFrom('tokens').select('id').where('username', '=', username)
+  await tx.deleteFrom('cliLogins').where('tokenId', 'in', tokens).execute()
 }
 
 export async function deleteOldCliLogins(db: Db, now: number): Promise<void> {

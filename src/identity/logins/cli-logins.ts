@@ -6,6 +6,7 @@ import { type Clock, dayMs } from '#base/clock.ts'
 import { Problem } from '#base/problem.ts'
 import { challengeOf, hashSecret, newSecret } from '#base/secret-string.ts'
 import type { Database } from '#database/database.ts'
+import type { CliLoginRow, Db } from '#database/schema.ts'
 import type { Publish } from '#events/events.ts'
 import { maxDelegated } from '../tokens/delegated-tokens.ts'
 import { lockPrincipal } from '../tokens/lock-principal.ts'
@@ -14,14 +15,17 @@ import { countTokensOfLogin, deleteExpiredOfLogin, insertToken } from '../tokens
 import type { Tokens } from '../tokens/tokens.ts'
 import {
   consentToCliLogin,
-  deleteCliLogin,
   deleteOldCliLogins,
   findCliLogin,
   insertCliLogin,
+  takeCliLogin,
 } from './cli-login-store.ts'
 
 /** A command line that asks for a token: its machine as it names itself, and the address from which it asked. */
 export type CliRequest = { machine: string; address: string; expiresAt: number }
+
+/** A user who consents, and the session in which: the consent ends with it. */
+type Consenter = { principal: Principal; sessionId: string }
 
 /**
  * Logins of command lines by a browser. The browser's user consents, and the command line gets a token: only the one that has
@@ -37,13 +41,16 @@ export type CliLogins = {
   /** The request of a code; undefined if it is unknown, expired or was consented to. */
   find: (userCode: string) => Promise<CliRequest | undefined>
   /** Consents to the request of a code; whether it was still possible. Throws `too_many_delegated_tokens`. */
-  consent: (principal: Principal, userCode: string) => Promise<boolean>
+  consent: (caller: Consenter, userCode: string) => Promise<boolean>
   /** Consents to a command line on the machine of the browser; returns its code (as RFC 8252). */
   authorize: (
-    principal: Principal,
+    caller: Consenter,
     from: Omit<CliRequest, 'expiresAt'> & { challenge: string },
   ) => Promise<string>
-  /** The token for a code, once; `pending` before the consent, undefined for an invalid code or verifier. */
+  /**
+   * The token for a code, once; `pending` before the consent, undefined for an invalid code or verifier, or after the session
+   * of the consent has ended.
+   */
   redeem: (code: string, verifier: string) => Promise<string | 'pending' | undefined>
   /** Deletes what has expired. */
   prune: () => Promise<void>
@@ -78,8 +85,14 @@ export function createCliLogins({ db, publish, clock, tokens }: Dependencies): C
   }
 
   /** A token with the rights of the one whose user consented, and that ends with it or with the same login. */
-  async function createToken(principal: Principal, machine: string): Promise<string> {
+  async function createToken(
+    principal: Principal,
+    { codeHash, machine }: CliLoginRow,
+  ): Promise<string> {
     const now = clock.now()
+    const takeCode = async (tx: Db) => {
+      if (!(await takeCliLogin(tx, codeHash, now))) throw new CodeUsedError()
+    }
     const name = `svc login on ${machine}`.slice(0, nameMaxLength)
     const { loginId, username, isDelegated, repositories, refs, expiresAt: end } = principal
     const permissions = [...principal.permissions]
@@ -87,7 +100,8 @@ export function createCliLogins({ db, publish, clock, tokens }: Dependencies): C
     if (loginId === undefined || isLimited) {
       const isLater = end != null && end < now + cliTokenDays * dayMs
       const lifetime = isLater ? {} : { expiresInDays: cliTokenDays }
-      return (await tokens.delegated.delegate(principal, { name, permissions, ...lifetime })).token
+      const wanted = { name, permissions, ...lifetime }
+      return (await tokens.delegated.delegate(principal, wanted, takeCode)).token
     }
     const parts = { name, username, permissions, loginId, createdAt: now }
     const limits = { repositories: null, refs: null, delegatedFrom: undefined }
@@ -96,6 +110,7 @@ export function createCliLogins({ db, publish, clock, tokens }: Dependencies): C
     await db.transaction().execute(async (tx) => {
       const current = await lockPrincipal(tx, principal, now)
       for (const permission of permissions) requirePermission(current, permission)
+      await takeCode(tx)
       await deleteExpiredOfLogin(tx, loginId, now)
       await insertToken(tx, row)
       await publish(tx, now, [tokenCreated(principal, row)])
@@ -110,7 +125,8 @@ export function createCliLogins({ db, publish, clock, tokens }: Dependencies): C
       const userCode = newUserCode()
       const expiresAt = clock.now() + userCodeMs
       const from = { challenge, machine, address }
-      await insertCliLogin(db, { codeHash: hashOf(userCode), ...from, tokenId: null, expiresAt })
+      const consent = { tokenId: null, sessionId: null }
+      await insertCliLogin(db, { codeHash: hashOf(userCode), ...from, ...consent, expiresAt })
       return { userCode, expiresAt }
     },
 
@@ -119,21 +135,20 @@ export function createCliLogins({ db, publish, clock, tokens }: Dependencies): C
       return row && row.tokenId === null ? row : undefined
     },
 
-    async consent(principal, userCode) {
+    async consent({ principal, sessionId }, userCode) {
       await requireFewTokens(principal)
       if (!(await findLive(userCode))) return false
-      return consentToCliLogin(db, hashOf(userCode), principal.id)
+      return consentToCliLogin(db, hashOf(userCode), { tokenId: principal.id, sessionId })
     },
 
-    async authorize(principal, from) {
+    async authorize({ principal, sessionId }, from) {
       await requireFewTokens(principal)
       const code = newSecret()
       const expiresAt = clock.now() + codeMs
       await insertCliLogin(db, {
         codeHash: hashOf(code),
         ...from,
-        tokenId: principal.id,
-        expiresAt,
+        ...{ tokenId: principal.id, sessionId, expiresAt },
       })
       return code
     },
@@ -141,7 +156,7 @@ export function createCliLogins({ db, publish, clock, tokens }: Dependencies): C
     async redeem(code, verifier) {
       const row = await findLive(code)
       if (!row || row.challenge !== challengeOf(verifier)) return undefined
-      const { tokenId, machine, address } = row
+      const { tokenId, address } = row
       if (tokenId === null) return 'pending'
       const refreshed = {
         kind: 'token',
@@ -150,13 +165,19 @@ export function createCliLogins({ db, publish, clock, tokens }: Dependencies): C
         permissions: new Set<Permission>(),
       } as const
       const principal = await tokens.refresh(refreshed)
-      if (!principal || !(await deleteCliLogin(db, row.codeHash))) return undefined
-      return createToken({ ...principal, origin: { via: 'api', address } }, machine)
+      if (!principal) return undefined
+      return createToken({ ...principal, origin: { via: 'api', address } }, row).catch((error) => {
+        if (error instanceof CodeUsedError) return undefined
+        throw error
+      })
     },
 
     prune: () => deleteOldCliLogins(db, clock.now()),
   }
 }
+
+/** A code that another request has used, or whose consent has ended. */
+class CodeUsedError extends Error {}
 
 /** When the token of a command line ends that gets the rights of a principal. */
 export function cliTokenEnd({ expiresAt = null }: Principal, now: number): number {

@@ -26,6 +26,7 @@ import {
   newUser,
   updateUser,
 } from '../user-store.ts'
+import { deleteConsentsOf } from './cli-login-store.ts'
 import { type IdentityProvider, refusedLogin } from './identity-provider.ts'
 import {
   findLogin,
@@ -207,6 +208,7 @@ async function endLogin(
   { publish, now }: { publish: Publish; now: number },
 ): Promise<void> {
   const user = await updateUser(tx, username, { loginEndedAt: now })
+  await deleteConsentsOf(tx, username)
   await updateLogin(tx, id, { isAdmin: 0, refreshToken: null, nextCheckAt: null })
   const groupChange = await replaceGroups(tx, username, [])
   const tokenIds = await deleteTokensOf(tx, { loginId: id })

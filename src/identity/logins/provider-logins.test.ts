@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { text } from 'node:stream/consumers'
 import { after, before, beforeEach, test } from 'node:test'
-import { anonymousFrom, type Principal } from '#access/principal.ts'
+import { anonymousFrom, localPrincipal, type Principal } from '#access/principal.ts'
 import { createLog } from '#base/log.ts'
 import { challengeOf } from '#base/secret-string.ts'
 import { Sensitive } from '#base/sensitive.ts'
@@ -14,6 +14,7 @@ import { providerAt, startTestIssuer, type TestIssuer } from '../../../test/supp
 import { createSessions } from '../sessions/sessions.ts'
 import { createTokens } from '../tokens/tokens.ts'
 import { findUser, updateUser } from '../user-store.ts'
+import { createUsers } from '../users/users.ts'
 import { createCliLogins } from './cli-logins.ts'
 import { endForeignLogins } from './people.ts'
 import { createLogins } from './provider-logins.ts'
@@ -39,7 +40,15 @@ async function startNodes(fresh: Fresh) {
   let now = Date.now()
   const clock = { now: () => now }
   const vault = createVault(new Sensitive([randomBytes(32)]))
-  const repositories = { idsOf: async () => [], namesOf: async () => new Map() }
+  const repositories = {
+    ...{ idsOf: async () => [], namesOf: async () => new Map() },
+    namesOwnedBy: async () => [],
+  }
+  const nothingElse = {
+    repositories,
+    trustRules: { removeOf: async () => [] },
+    collaborators: { removeUser: async () => [] },
+  }
   async function startNode() {
     const db = await fresh.open()
     const tokens = createTokens({ db, publish, clock, log, repositories })
@@ -50,7 +59,8 @@ async function startNodes(fresh: Fresh) {
     const parts = { db, publish, clock, log, provider, rules, recordRefusal }
     const logins = createLogins({ ...parts, sessions, sealTokens })
     const cliLogins = createCliLogins({ db, publish, clock, tokens })
-    return { db, clock, publish, tokens, sessions, logins, cliLogins }
+    const users = createUsers({ ...parts, ...nothingElse, settings: { oidcIssuer: undefined } })
+    return { db, clock, publish, tokens, sessions, logins, cliLogins, users }
   }
   const keys = { vault }
   const [one, other] = [await startNode(), await startNode()]
@@ -270,7 +280,7 @@ onEachDatabase((fresh) => {
     issuer.change.hasRefreshTokens = false
     const { principal } = await logIn({ ...ada, groups: ['ops'] })
     const means = 'identity-provider' as const
-    const { secret } = await one.sessions.create(principal, 'a browser', { means })
+    const { secret, session } = await one.sessions.create(principal, 'a browser', { means })
     const end = principal.expiresAt ?? assert.fail()
     const delegated = await one.tokens.delegated.delegate(principal, { name: 'x' })
     const own = await one.tokens.create(principal, { name: 'x', username: 'ada' })
@@ -278,7 +288,7 @@ onEachDatabase((fresh) => {
     const longer = { name: 'x', username: 'ada', expiresInDays: null }
     await assert.rejects(one.tokens.create(principal, longer), { code: 'token_limited' })
     const from = { challenge: challengeOf('v'.repeat(43)), machine: 'laptop', address: '' }
-    const code = await one.cliLogins.authorize(principal, from)
+    const code = await one.cliLogins.authorize({ principal, sessionId: session.id }, from)
     const token = String(await one.cliLogins.redeem(code, 'v'.repeat(43)))
     await wait(12 * 60 - 1)
     assert.ok(await one.sessions.open(secret))
@@ -288,6 +298,41 @@ onEachDatabase((fresh) => {
     assert.equal(await one.tokens.authenticate(token), undefined)
     assert.equal(await isValid(principal), false)
     assert.equal(await isValid((await logIn(ada)).principal), true)
+  })
+
+  test('a consent to a command line ends with its session, and when its user is disabled', async () => {
+    await using database = await fresh()
+    const { one, other, logIn } = await startNodes(database)
+    const { principal } = await logIn({ ...ada, groups: ['ops'] })
+    const created = await one.tokens.create(principal, { name: 'x', username: 'ada' })
+    const ofToken = (await one.tokens.authenticate(created.token)) ?? assert.fail()
+    const verifier = 'v'.repeat(43)
+    const from = { challenge: challengeOf(verifier), machine: 'laptop', address: '' }
+    for (const caller of [principal, ofToken]) {
+      /** Codes to which the user consents in a new session. */
+      async function consentTwice() {
+        const { session } = await one.sessions.create(caller, 'a browser', { means: 'token' })
+        const consenter = { principal: caller, sessionId: session.id }
+        const { userCode } = await one.cliLogins.request(from)
+        assert.equal(await other.cliLogins.redeem(userCode, verifier), 'pending')
+        assert.equal(await one.cliLogins.consent(consenter, userCode), true)
+        return { session, codes: [userCode, await one.cliLogins.authorize(consenter, from)] }
+      }
+      const redeemAll = (codes: string[]) =>
+        Promise.all(codes.map((code) => other.cliLogins.redeem(code, verifier)))
+      const { session, codes } = await consentTwice()
+      assert.equal(await other.sessions.end(caller, session.id), true)
+      assert.deepEqual(await redeemAll(codes), [undefined, undefined])
+      const expired = await consentTwice()
+      await one.db.updateTable('sessions').set({ expiresAt: 0 }).execute()
+      assert.deepEqual(await redeemAll(expired.codes), [undefined, undefined])
+      const ofDisabled = await consentTwice()
+      for (const disabled of [true, false])
+        await one.users.update(localPrincipal, 'ada', { disabled })
+      assert.deepEqual(await redeemAll(ofDisabled.codes), [undefined, undefined])
+      for (const token of await redeemAll((await consentTwice()).codes))
+        assert.ok(await one.tokens.authenticate(String(token)))
+    }
   })
 
   test('a login that ended while it was checked stays ended', async () => {

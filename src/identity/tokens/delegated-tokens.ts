@@ -6,6 +6,7 @@ import { isId } from '#base/ids.ts'
 import type { PageRequest } from '#base/list-all.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
+import type { Db } from '#database/schema.ts'
 import type { Publish } from '#events/events.ts'
 import { invalid } from '#http/validation.ts'
 import type { DescribeTokens, TokenRepositories } from './describe-tokens.ts'
@@ -33,11 +34,13 @@ import {
 export type DelegatedTokens = {
   /**
    * Creates a token of the same username. Omitted properties are those of the delegating token. Throws
-   * `permission_missing`, `repository_not_found` or `token_limited` for rights that it does not have.
+   * `permission_missing`, `repository_not_found` or `token_limited` for rights that it does not have. `requirement` is
+   * part of the transaction.
    */
   delegate: (
     principal: Principal,
     newToken: Omit<NewToken, 'username'>,
+    requirement?: (tx: Db) => Promise<void>,
   ) => Promise<Token & { token: string }>
   /**
    * Lists the tokens that were delegated from the caller's token, directly or not, oldest first; for a person who has logged
@@ -63,7 +66,7 @@ export function createDelegatedTokens(dependencies: Dependencies): DelegatedToke
   const { db, publish, clock, repositories, describe } = dependencies
 
   return {
-    async delegate(principal, newToken) {
+    async delegate(principal, newToken, requirement) {
       const now = clock.now()
       const permissions = delegatedPermissions(principal, newToken.permissions)
       const limits = {
@@ -76,6 +79,7 @@ export function createDelegatedTokens(dependencies: Dependencies): DelegatedToke
         const from = await lockOwnToken(tx, principal, now)
         // A person who was an admin when the request was admitted may be none now.
         for (const permission of permissions) requirePermission(toPrincipal(from), permission)
+        await requirement?.(tx)
         const { username } = from
         const parts = { name: newToken.name, username, permissions, createdAt: now, expiresAt }
         const created = newTokenRow({ ...parts, ...limits, delegatedFrom: from })

@@ -8,6 +8,7 @@ import type { PlainSettings } from '#config/settings.ts'
 import type { Database } from '#database/database.ts'
 import type { Db, LoginRow, UserRow } from '#database/schema.ts'
 import type { Actor, Event, Publish } from '#events/events.ts'
+import { deleteConsentsOf } from '../logins/cli-login-store.ts'
 import { linkLogin } from '../logins/link-login.ts'
 import {
   deleteLoginsOf,
@@ -160,6 +161,7 @@ export function createUsers(dependencies: Dependencies): Users {
         if (changed.length === 0 && !ended) return describeUser(tx, before)
         const row = await updateUser(tx, username, { ...Object.fromEntries(changed), username })
         if (!row) throw notFound(username)
+        if (row.disabledAt !== null) await deleteConsentsOf(tx, username)
         const names = changed.map(([name]) => (name === 'disabledAt' ? 'disabled' : name))
         await publish(tx, now, [
           ...(ended?.tokenIds ?? []).map((id) => tokenDeleted(principal, id)),
