@@ -3,6 +3,7 @@ import { createEventLog } from '#api/event-log/event-log.ts'
 import { eventRoutes } from '#api/event-log/event-routes.ts'
 import { mcpRoutes } from '#api/mcp/mcp-routes.ts'
 import type { Browse } from '#browse/browse.ts'
+import type { PlainSettings } from '#config/settings.ts'
 import { auditRoutes } from '#events/audit/audit-routes.ts'
 import type { GitServer } from '#git-server/git-server.ts'
 import { withPublicRoutes } from '#http/openapi/public-routes.ts'
@@ -33,6 +34,7 @@ type RouteParts = {
   createLoginLink: CreateLoginLink
   metrics: Metrics
   version: string
+  settings: Pick<PlainSettings, 'baseUrl'>
   requireParts: () => Promise<void>
 }
 
@@ -72,7 +74,7 @@ export function createRoutes(parts: RouteParts): Route[] {
     ...tokenRoutes(app.tokens),
     ...sshKeyRoutes(app.sshKeys),
     ...trustRuleRoutes(app.trustRules),
-    exchangeRoute(app.workloads),
+    exchangeRoute({ workloads: app.workloads, baseUrl: parts.settings.baseUrl }),
     ...loginCodeRoutes(parts.createLoginLink),
     ...auditRoutes({ auditLog: app.auditLog, repositories }),
     ...metricsRoutes(metrics),

@@ -119,6 +119,7 @@ export async function startService(options: Options): Promise<RunningService> {
 
   const routes = createRoutes({
     app,
+    settings,
     gitServer,
     browse,
     createLoginLink,

@@ -298,6 +298,7 @@ test('the caller learns nothing of rules, and the owner why they refuse', async 
     [{ actor_token: 'x' }, 'invalid_request'],
     [{ resource: 'site' }, 'invalid_target'],
     [{ resource: `${service.url}/repos/%` }, 'invalid_target'],
+    [{ resource: 'https://evil.example/repos/site.git' }, 'invalid_target'],
   ] as const) {
     const { body } = await toAnswer(await sendExchange(service, token, fields))
     assert.equal(body.error, error, JSON.stringify(fields))

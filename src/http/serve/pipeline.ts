@@ -233,7 +233,12 @@ function createServePublic({ bodySeconds, limitUnknown, countInvalid }: PublicPa
       fields = await readFormBody(request, limits)
     }
     const handled = async () =>
-      route.handle({ publicOrigin, origin: { via: 'api', address }, fields })
+      route.handle({
+        publicOrigin,
+        origin: { via: 'api', address },
+        host: request.headers.host ?? '',
+        fields,
+      })
     const result = await handled().catch((error) => {
       const isInvalid = error instanceof Problem && error.code === 'exchange_refused'
       throw isInvalid ? countInvalid(address, error) : error

@@ -13,8 +13,14 @@ const subjectTokenTypes = ['jwt', 'id_token'].map(
   (name) => `urn:ietf:params:oauth:token-type:${name}`,
 )
 
+type Dependencies = {
+  workloads: Pick<WorkloadTokens, 'exchange'>
+  /** The public address of the service; undefined if it is that of each request. */
+  baseUrl: string | undefined
+}
+
 /** The route of token exchange: RFC 8693. */
-export function exchangeRoute({ exchange }: Pick<WorkloadTokens, 'exchange'>): PublicRoute {
+export function exchangeRoute({ workloads, baseUrl }: Dependencies): PublicRoute {
   return {
     kind: 'public',
     method: 'POST',
@@ -30,9 +36,14 @@ export function exchangeRoute({ exchange }: Pick<WorkloadTokens, 'exchange'>): P
     produces: jsonContentType,
     reply: ExchangedTokenSchema,
     problems: ['exchange_refused', 'issuer_unavailable', 'too_many_requests', 'storage_full'],
-    async handle({ fields, origin }: PublicRequest) {
-      const { jwt, repositoryName } = readForm(fields)
-      const { token, expiresIn, permissions } = await exchange(jwt, repositoryName, origin)
+    async handle({ fields, origin, host, publicOrigin }: PublicRequest) {
+      const address = publicOrigin() ?? baseUrl ?? `http://${host}`
+      const { jwt, repositoryName } = readForm(fields, address)
+      const { token, expiresIn, permissions } = await workloads.exchange(
+        jwt,
+        repositoryName,
+        origin,
+      )
       return {
         access_token: token,
         issued_token_type: accessTokenType,
@@ -45,7 +56,10 @@ export function exchangeRoute({ exchange }: Pick<WorkloadTokens, 'exchange'>): P
 }
 
 /** The fields of a request. Others are ignored, as RFC 6749 says, but for those of an actor. */
-function readForm(fields: URLSearchParams): { jwt: string; repositoryName: string } {
+function readForm(
+  fields: URLSearchParams,
+  serverAddress: string,
+): { jwt: string; repositoryName: string } {
   if (fields.get('grant_type') !== grantType)
     throw refusedExchange('unsupported_grant_type', `The grant_type must be ${grantType}.`)
   try {
@@ -56,7 +70,7 @@ function readForm(fields: URLSearchParams): { jwt: string; repositoryName: strin
   }
   if (fields.has('actor_token'))
     throw refusedExchange('invalid_request', 'A token for an actor is not supported.')
-  const repositoryName = nameIn(fields.get('resource') ?? '')
+  const repositoryName = nameIn(fields.get('resource') ?? '', serverAddress)
   if (repositoryName === undefined || fields.getAll('resource').length > 1) {
     const detail = 'The resource must be the address of one repository of this server.'
     throw refusedExchange('invalid_target', detail)
@@ -64,10 +78,14 @@ function readForm(fields: URLSearchParams): { jwt: string; repositoryName: strin
   return { jwt: fields.get('subject_token') ?? '', repositoryName }
 }
 
-/** The name in the address of a repository, for Git or of its page. */
-function nameIn(address: string): string | undefined {
-  const [, name] =
-    /^\/(?:repos|r)\/(.+?)(?:\.git)?\/?$/.exec(URL.parse(address)?.pathname ?? '') ?? []
+/** The name in the address of a repository of a server, for Git or of its page. A proxy may have ended TLS. */
+function nameIn(address: string, serverAddress: string): string | undefined {
+  const [url, server] = [URL.parse(address), URL.parse(serverAddress)]
+  if (!url || !server || url.host !== server.host) return undefined
+  const prefix = server.pathname.replace(/\/$/, '')
+  if (!url.pathname.startsWith(`${prefix}/`)) return undefined
+  const path = url.pathname.slice(prefix.length)
+  const [, name] = /^\/(?:repos|r)\/(.+?)(?:\.git)?\/?$/.exec(path) ?? []
   try {
     return name && decodeURIComponent(name)
   } catch {
