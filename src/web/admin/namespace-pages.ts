@@ -98,10 +98,10 @@ async function namespaceView(context: PageContext): Promise<View> {
     title: `${name} · svc`,
     crumbs: [{ text: name }],
     json: `/namespaces/${encodeURIComponent(name)}`,
-    body: html`${doneNotice(context)}${otherProblem(context, [form])}<div class="page-head"><h1>${name}</h1>
+    body: html`${doneNotice(context)}${otherProblem(context, [form])}<div class="page-head"><h1>${name}</h1><div class="actions">
 ${role !== null && html`<a class="button" href="${to.namespace(name)}/settings">Settings</a>`}
 ${isMaintainer && html`<a class="button" href="${to.namespace(name)}/webhooks">Webhooks</a>`}
-${mayCreate && isMaintainer && html`<a class="button primary" href="${to.own(`new?${new URLSearchParams({ namespace: name })}`)}">${icon('plus')}New</a>`}</div>
+${mayCreate && isMaintainer && html`<a class="button primary" href="${to.own(`new?${new URLSearchParams({ namespace: name })}`)}">${icon('plus')}New</a>`}</div></div>
 ${repositories.length === 0 && html`<p class="card pad soft">There are no repositories that you can see.</p>`}
 ${
   repositories.length > 0 &&
