@@ -42,6 +42,14 @@ export function assertDeclared({ headers }: IncomingMessage, limits: BodyLimits)
   if (Number(headers['content-length'] ?? 0) > limits.maxBytes) throw tooLarge(limits)
 }
 
+/**
+ * Whether the whole body is there, so that reading it waits for no client. Node says that a request is complete only after
+ * the callbacks of its last bytes.
+ */
+export function hasArrived({ complete, headers, readableLength }: IncomingMessage): boolean {
+  return complete || readableLength >= Number(headers['content-length'])
+}
+
 /** Reads a body. Throws a Problem when it is too large or too slow; one that is declared as too large is not waited for. */
 export async function collectBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
   assertDeclared(request, limits)

@@ -8,7 +8,7 @@ import type { PlainSettings } from '#config/settings.ts'
 import { endUnread, expectsContinue, type OpenRequests } from '../connection/connections.ts'
 import { type JsonRoute, jsonContentType, SerializedJson } from '../route.ts'
 import type { Exchange } from './exchange.ts'
-import { assertDeclared, readJsonBody } from './json-body.ts'
+import { assertDeclared, hasArrived, readJsonBody } from './json-body.ts'
 import type { Operations, ReadBody } from './json-operations.ts'
 
 type Dependencies = Pick<Operations, 'perform'> & {
@@ -35,7 +35,7 @@ export function createServeJson({ settings, openRequests, perform }: Dependencie
     assertDeclared(request, bodyLimits)
     if (request.method === 'GET' || request.method === 'HEAD')
       return { body: undefined, isLate: false }
-    let isLate = !request.complete
+    let isLate = !hasArrived(request)
     if (bodyMaxBytes !== undefined && mayExceed(request, usualMaxBytes)) {
       const keys = caller.principal ? [limitKeyOf(caller.principal)] : []
       const { signal } = openRequests.controllerOf(response)

@@ -1,5 +1,5 @@
 import { Problem } from '#base/problem.ts'
-import { readFormBody } from '#http/serve/json-body.ts'
+import { hasArrived, readFormBody } from '#http/serve/json-body.ts'
 import type { PageExchange } from '#http/serve/page-requests.ts'
 import type { Visit } from './visits.ts'
 
@@ -21,7 +21,7 @@ export async function readForm(
       'This form came from another site, or from a browser that does not say where it came from.',
     )
   }
-  const isLate = !request.complete
+  const isLate = !hasArrived(request)
   const fields = await readFormBody(request, { maxBytes, timeoutMs })
   return { fields, visit: isLate ? await visit.reopen() : visit }
 }
