@@ -101,6 +101,7 @@ test(
       }
     }
     await held.report(...jobEnded(), runEnded())
+    assert.doesNotMatch(service.log(), /request failed/)
   },
 )
 

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { constants, crc32, deflateRaw, gzip } from 'node:zlib'
+import { codeOf } from '#base/error-code.ts'
 import { acceptsGzip, matchesTag } from '#http/headers.ts'
 import type { PageExchange } from '#http/serve/page-requests.ts'
 import type { RawResponse, Redirect } from '../page.ts'
@@ -56,7 +57,14 @@ export async function sendRaw(
     response.end(sent)
     return
   }
-  await pipeline(content, response, { signal: signal() })
+  await send(content, response, signal())
+}
+
+/** Sends a stream until its end, or until the client is gone or has lost access, which is no fault. */
+async function send(content: NodeJS.ReadableStream, response: ServerResponse, signal: AbortSignal) {
+  await pipeline(content, response, { signal }).catch((error) => {
+    if (!response.destroyed || codeOf(error) !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+  })
 }
 
 /** Sends a page that grows while it is being sent: what follows comes after its body. */
@@ -80,7 +88,7 @@ export async function sendGrowing(
     for await (const { text } of more) if (text !== '') yield text
     yield end
   }
-  await pipeline(Readable.from(parts()), response, { signal: signal() })
+  await send(Readable.from(parts()), response, signal())
 }
 
 /** Sends a page, compressed where the client accepts it; 304 if the client has it. */

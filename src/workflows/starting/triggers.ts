@@ -101,6 +101,9 @@ export function createTriggers(dependencies: TriggerDependencies): TriggerServic
       if (planned.length === 0 && !schedules && !deletedRef) return false
       await record(from, event.seq, reaction)
     } catch (error) {
+      // Its repository was deleted meanwhile, so there is nothing to start.
+      const { repositoryId } = event
+      if (repositoryId !== null && !(await findRepositorySummary(db, repositoryId))) return false
       failing = { seq: event.seq, tries: failing.seq === event.seq ? failing.tries + 1 : 1 }
       if (isTransient(error) || failing.tries < maxTries) throw error
       log.error({ err: error, seq: event.seq }, 'starting workflows for an event failed')
