@@ -7,6 +7,7 @@ import { createAccessCheck, createRefresh } from '#api/access-check/current-acce
 import type { Clock } from '#base/clock.ts'
 import { createFaultPoint, type FaultPoint } from '#base/fault-points.ts'
 import type { Log } from '#base/log.ts'
+import { createLookupLimiter } from '#base/outbound/name-lookups.ts'
 import type { Outbound } from '#base/outbound/outbound.ts'
 import { createAppOutbound } from '#config/app-outbound.ts'
 import { assertDataDirectory, assertNotServed } from '#config/data-directory.ts'
@@ -79,6 +80,8 @@ export type Options = {
   /** The search path for git and the programs that its hooks use, in the form of PATH. */
   path: string
   version: string
+  /** The size of Node's thread pool; by default Node's own. */
+  threads?: number
   /** Starts git processes in place of this process. */
   spawnHelper?: SpawnHelper
 }
@@ -214,7 +217,9 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
     ...(await tokens.usernamesAmong(usernames)),
     ...(await sshKeys.usernamesAmong(usernames)),
   ]
-  const outbound = createAppOutbound(settings)
+  const lookups = createLookupLimiter(options.threads)
+  const outboundTo = (host?: string) => createAppOutbound(settings, host, lookups)
+  const outbound = outboundTo()
   const namespaces = createNamespaces({ ...kit, usernamesAmong, countUsersLike })
   const trustRules = createTrustRules({ ...kit, outbound, repositories, namespaces })
   const workloads = createWorkloadTokens({ ...kit, outbound, repositories, trustRules })
@@ -226,7 +231,6 @@ export async function openApp(options: Options, beforeMigration?: () => void): P
   const idTokens = createIdTokens(kit)
   const opening = { ...kit, repositories, openSecrets: secrets.open }
   const workflows = createWorkflows({ ...opening, idTokens })
-  const outboundTo = (host: string) => createAppOutbound(settings, host)
   const webhooks = createWebhooks({
     ...opening,
     namespaces,

@@ -7,6 +7,7 @@ import { CommanderError } from 'commander'
 import { codeOf } from '#base/error-code.ts'
 import { printable } from '#base/format.ts'
 import { closeInheritedDescriptors } from '#base/inherited-descriptors.ts'
+import { serverThreads } from '#base/outbound/name-lookups.ts'
 import type { DoctorCommandOptions } from '#cli/local/doctor-command.ts'
 import { createProgram, toFailure } from '#cli/program.ts'
 import type { RunOptions } from '#cli/runs/run-workflows.ts'
@@ -85,10 +86,13 @@ async function main(): Promise<void> {
 
 async function serve(): Promise<void> {
   onOutputLost = () => {}
+  // Node reads it when it first uses a thread of its pool.
+  process.env.UV_THREADPOOL_SIZE ??= String(serverThreads)
+  const threads = Number(process.env.UV_THREADPOOL_SIZE)
   const { dropStartupGarbage } = await import('#base/startup-garbage.ts')
   const { writeAdminToken } = await import('#config/data-directory.ts')
   const { unknownVariables } = await import('#config/unknown-variables.ts')
-  const options = await toOptions()
+  const options = { ...(await toOptions()), threads }
   for (const { message } of unknownVariables(process.env)) options.log.warn(message)
   // Loaded lazily: no other command needs it.
   const { startService } = await import('./server.ts')

@@ -16,6 +16,7 @@ export type Target = Pick<WebhookRow, 'id' | 'url' | 'receiver' | 'isEnabled' | 
   namespaceId: string | null
   /** Null for a webhook of a namespace. */
   repositoryName: string | null
+  ownerUsername: string | null
   /** When its repository was deleted: until it is restored, nothing is delivered. */
   repositoryDeletedAt: number | null
 }
@@ -93,6 +94,7 @@ export function listTargets(tx: Db, ids: string[]): Promise<Target[]> {
       'webhooks.scopeId',
       'namespaces.id as namespaceId',
       'repositories.name as repositoryName',
+      'repositories.ownerUsername',
       'repositories.deletedAt as repositoryDeletedAt',
     ])
     .where('webhooks.id', 'in', ids)

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { CompiledQuery, type RootOperationNode } from 'kysely'
 import { newId } from '#base/ids.ts'
 import { createLog } from '#base/log.ts'
+import { createOutbound } from '#base/outbound/outbound.ts'
 import { Sensitive } from '#base/sensitive.ts'
 import type { Database } from '#database/database.ts'
 import type { Actor, Event } from '#events/events.ts'
@@ -38,7 +39,10 @@ function serve(db: Database, keys = [old], clock = { time: start }) {
   const vault = vaultOf(...keys)
   const woken = { times: 0 }
   const rest = { db, publish, clock: { now: () => clock.time }, vault: async () => vault }
-  const outbound = { resolve: async (): Promise<[string]> => ['192.0.2.1'] }
+  const outbound = createOutbound({
+    allow: { classes: ['external'], ranges: [], names: [] },
+    lookup: async () => [{ address: '8.8.8.8' }],
+  })
   const signing = createSigningSecrets(rest)
   const wake = () => void woken.times++
   const cutOff = async () => {}

@@ -6,6 +6,9 @@ import { createOutbound, type ForbiddenHost, type Outbound } from '#base/outboun
 
 // Node looks up two names at a time, so that a job that asks for slow ones leaves a thread to other jobs.
 const limits = { overall: 2, perKey: 1, waiting: 256, waitMs: 10_000 }
+// Lookups of a job that are cached, or wait for those of other jobs.
+const maxOfJob = 32
+const limitsOfJob = { overall: maxOfJob, perKey: maxOfJob, waiting: 0, waitMs: 0 }
 const cacheMaxLength = 100_000
 const cacheMaxAgeMs = 30_000
 
@@ -32,6 +35,7 @@ export function createStepOutbounds(listed: ListedHosts): () => Outbound {
     return createOutbound({
       allow,
       lookup: (name) => cached(name, () => lookUp(name)),
+      lookups: createFairLimiter(limitsOfJob),
       describe,
     })
   }

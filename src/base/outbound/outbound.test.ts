@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import ipaddr from 'ipaddr.js'
+import { createFairLimiter } from '../concurrency/fair-limiter.ts'
 import { Problem, type ProblemCode } from '../problem.ts'
 import { classOf } from './address-class.ts'
 import { parseAllowed } from './allowed-ranges.ts'
+import { createLookupLimiter } from './name-lookups.ts'
 import { createOutbound, type Outbound } from './outbound.ts'
 
 type Answers = Record<string, string[]>
@@ -314,14 +316,41 @@ test('a resolver that fails or does not respond times out', async () => {
     lookups += 1
     return silence
   }
-  const silent = createOutbound({ allow, lookup, lookupTimeoutMs: 1 })
-  const all = Array.from({ length: 40 }, () =>
+  const limits = { overall: 8, perKey: 2, waiting: 4, waitMs: 20 }
+  const silent = createOutbound({
+    ...{ allow, lookup, lookupTimeoutMs: 1 },
+    lookups: createFairLimiter(limits),
+  })
+  const all = Array.from({ length: 10 }, () =>
     refusal(silent.resolve('a.example'), 'outbound_unresolved'),
   )
   const sentences = await Promise.all(all)
   assert.match(sentences[0] ?? '', /did not respond in time for "a.example"/)
   assert.match(sentences.at(-1) ?? '', /Too many concurrent name lookups/)
-  assert.equal(lookups, 32)
+  assert.equal(lookups, 2)
+})
+
+test('a user whose lookups are never answered holds up no other user', async () => {
+  const asked: string[] = []
+  const { promise: silence } = Promise.withResolvers<never>()
+  const outbound = createOutbound({
+    allow: { classes: ['external'], ranges: [], names: [] },
+    async lookup(name) {
+      asked.push(name)
+      return name.startsWith('slow') ? silence : [{ address: '8.8.8.8' }]
+    },
+    lookups: createLookupLimiter(16, 20),
+    lookupTimeoutMs: 1,
+  })
+  const slow = Array.from({ length: 100 }, (_, index) =>
+    outbound.of('eve').resolve(`slow${index}.example`),
+  )
+  for (const lookup of slow) lookup.catch(() => {})
+  // Lookups that were given up block threads all the same.
+  await Promise.all(slow.slice(0, 2).map((lookup) => refusal(lookup, 'outbound_unresolved')))
+  for (const key of ['ada', 'grace'])
+    assert.deepEqual(await outbound.of(key).resolve('a.example'), ['8.8.8.8'])
+  assert.deepEqual(asked, ['slow0.example', 'slow1.example', 'a.example', 'a.example'])
 })
 
 function hex(a: number, b: number, c: number, d: number): string {

@@ -1,12 +1,14 @@
 import { type Agent, Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import ipaddr from 'ipaddr.js'
+import type { FairLimiter } from '../concurrency/fair-limiter.ts'
 import { Problem } from '../problem.ts'
 import { within } from '../timeouts.ts'
 import { type AddressClass, classOf, type Ip, isIn } from './address-class.ts'
 import type { Allowed } from './allowed-ranges.ts'
 import { addressesIn } from './embedded-addresses.ts'
 import { toHost } from './host.ts'
+import { createLookupLimiter, lookupTimeoutMs as usualTimeoutMs } from './name-lookups.ts'
 import { pinnedLookup } from './pinned-lookup.ts'
 
 /** Decides where the service may connect for its users: hosts that they name may be in its internal network. */
@@ -18,6 +20,8 @@ export type Outbound = {
   resolve: (text: string) => Promise<[string, ...string[]]>
   /** Creates an agent for the host of a URL, which connects only to the addresses checked now. */
   agentFor: (url: URL) => Promise<Agent>
+  /** The same decisions, with lookups that count for a user or another key; otherwise they count for the service itself. */
+  of: (key: string) => Outbound
 }
 
 type Dependencies = {
@@ -25,6 +29,8 @@ type Dependencies = {
   /** Returns all addresses of a name, in the order in which to try them. */
   lookup: (name: string) => Promise<{ address: string }[]>
   lookupTimeoutMs?: number
+  /** The limit of concurrent lookups, which is shared with others. */
+  lookups?: FairLimiter
   /** The sentence about a forbidden destination. By default it names SVC_OUTBOUND_ALLOW. */
   describe?: (forbidden: ForbiddenHost) => string
 }
@@ -38,8 +44,6 @@ export type ForbiddenHost = {
   entries: string[]
 }
 
-// After the timeout, a lookup still blocks a thread of Node until the system's resolver returns.
-const maxLookups = 32
 const maxAddresses = 16
 
 const phrases: Record<AddressClass, string> = {
@@ -59,28 +63,27 @@ const phrases: Record<AddressClass, string> = {
 export function createOutbound({
   allow,
   lookup,
-  lookupTimeoutMs = 10_000,
+  lookupTimeoutMs = usualTimeoutMs,
+  lookups = createLookupLimiter(),
   describe = describeForbidden,
 }: Dependencies): Outbound {
   const classes = new Set<AddressClass>(allow.classes)
   const names = new Set(allow.names)
   const ranges = allow.ranges.map((text) => ipaddr.parseCIDR(text))
   const allowsAddresses = classes.size > 0 || ranges.length > 0
-  let lookups = 0
+  const { signal } = new AbortController()
 
   const isAllowed = (ip: Ip) => classes.has(classOf(ip)) || ranges.some((range) => isIn(ip, range))
   const findFault = (ip: Ip) => addressesIn(ip).find((part) => !isAllowed(part))
 
-  async function lookUp(name: string): Promise<Ip[]> {
-    if (lookups >= maxLookups) {
+  async function lookUp(name: string, key: string): Promise<Ip[]> {
+    const permit = await lookups.acquire([key], signal).catch((cause) => {
       throw unresolved(
         `Too many concurrent name lookups; "${name}" was not looked up. Try again later.`,
+        cause,
       )
-    }
-    lookups += 1
-    const answer = lookup(name).finally(() => {
-      lookups -= 1
     })
+    const answer = lookup(name).finally(() => permit[Symbol.dispose]())
     const found = await within(lookupTimeoutMs, answer, () => notInTime(name)).catch((error) => {
       throw error instanceof Problem ? error : toUnresolved(name, error)
     })
@@ -88,7 +91,7 @@ export function createOutbound({
     return found.map(({ address }) => ipaddr.process(address.replace(/%.*/s, '')))
   }
 
-  async function resolve(text: string): Promise<[string, ...string[]]> {
+  async function resolve(text: string, key: string): Promise<[string, ...string[]]> {
     const host = toHost(text)
     if (!host) throw unresolved(`${JSON.stringify(text.slice(0, 100))} is no host name or address.`)
     if (host.kind === 'address') {
@@ -101,7 +104,7 @@ export function createOutbound({
     const isNamed = names.has(name)
     // A query reveals the name to the name server.
     if (!isNamed && !allowsAddresses) throw forbiddenName(name)
-    const found = await lookUp(name)
+    const found = await lookUp(name, key)
     const fault = isNamed ? undefined : found.map(findFault).find((ip) => ip !== undefined)
     if (fault) throw forbidden(name, fault, name, describe)
     const [first, ...others] = found.slice(0, maxAddresses).map(String)
@@ -109,13 +112,16 @@ export function createOutbound({
     return [first, ...others]
   }
 
-  return {
-    resolve,
+  const outboundOf = (key: string): Outbound => ({
+    resolve: (text) => resolve(text, key),
 
     async agentFor({ protocol, hostname }) {
-      return pinnedAgent(protocol, await resolve(hostname))
+      return pinnedAgent(protocol, await resolve(hostname, key))
     },
-  }
+
+    of: outboundOf,
+  })
+  return outboundOf('')
 }
 
 function forbidden(

@@ -25,7 +25,7 @@ type KeyQuery = {
 }
 
 type Dependencies = {
-  outbound: Pick<Outbound, 'agentFor'>
+  outbound: Pick<Outbound, 'of'>
   log: Log
   limits?: Partial<typeof usualLimits>
 }
@@ -56,7 +56,6 @@ export function createIssuerKeys({ outbound, log, limits = {} }: Dependencies): 
   const entries = new Map<string, Entry>()
   const loads = new Map<string, number>()
   const share = createSingleFlight<Entry | undefined>()
-  const fetchFromIssuer = createIssuerFetch({ outbound, timeoutMs })
 
   /** Reads the keys of an issuer; undefined when too many others are being read. */
   async function load({ issuer, usernames }: KeyQuery): Promise<Entry | undefined> {
@@ -69,6 +68,7 @@ export function createIssuerKeys({ outbound, log, limits = {} }: Dependencies): 
     }
     loads.set(username, own + 1)
     try {
+      const fetchFromIssuer = createIssuerFetch({ outbound: outbound.of(username), timeoutMs })
       const set = await loadKeys(issuer, fetchFromIssuer).catch((err) => {
         log.warn({ err, issuer }, 'keys of an issuer not read')
         return undefined

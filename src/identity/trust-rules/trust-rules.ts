@@ -1,6 +1,6 @@
 import { isAdmin, requireAllUserRights, requirePermission } from '#access/may.ts'
 import type { Permission } from '#access/permissions.ts'
-import type { Principal } from '#access/principal.ts'
+import { limitKeyOf, type Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { isId, newId } from '#base/ids.ts'
 import type { PageRequest } from '#base/list-all.ts'
@@ -129,7 +129,7 @@ type Dependencies = {
   db: Database
   publish: Publish
   clock: Clock
-  outbound: Pick<Outbound, 'resolve'>
+  outbound: Pick<Outbound, 'of'>
   repositories: TrustRuleRepositories
   namespaces: TrustRuleNamespaces
   /** The public address of the service. */
@@ -256,7 +256,7 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
       if (wanted.issuer === baseUrl() && wanted.permissions.includes('workflow:trigger'))
         throw runsStartNone()
       const refs = wanted.refs ? toRefPatterns(wanted.refs) : null
-      await outbound.resolve(hostname)
+      await outbound.of(limitKeyOf(principal)).resolve(hostname)
       await admitAgain()
       const { namespace, ids, coversAll } = await openPlaces(principal, wanted)
       const now = clock.now()

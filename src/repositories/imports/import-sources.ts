@@ -1,8 +1,8 @@
 import { lstat, realpath } from 'node:fs/promises'
-import type { Agent } from 'node:http'
 import { dirname, join } from 'node:path'
 import { isAdmin } from '#access/may.ts'
-import type { Principal } from '#access/principal.ts'
+import { limitKeyOf, type Principal } from '#access/principal.ts'
+import type { Outbound } from '#base/outbound/outbound.ts'
 import { Problem } from '#base/problem.ts'
 import type { OpenedSource } from '#git/import/import-refs.ts'
 import { copyLocalSource, explainPath } from '#git/import/local-source.ts'
@@ -26,10 +26,7 @@ type Dependencies = {
   /** A file with keys of SSH hosts: ssh(1), known_hosts. */
   trustedHosts?: string | undefined
   /** Resolves hosts and checks that connections to them are allowed; an agent connects only to allowed addresses. */
-  outbound: {
-    resolve: (host: string) => Promise<[string, ...string[]]>
-    agentFor: (url: URL) => Promise<Agent>
-  }
+  outbound: Outbound
 }
 
 type Opening = {
@@ -93,7 +90,13 @@ export function createImportSources({
       if (source.kind === 'local') return openLocal(principal, source, opening)
       const { signal, onArrival } = opening
       const knownHosts = join(dataDir, 'known_hosts')
-      return openRemoteSource(source, { outbound, knownHosts, trustedHosts, signal, onArrival })
+      return openRemoteSource(source, {
+        outbound: outbound.of(limitKeyOf(principal)),
+        knownHosts,
+        trustedHosts,
+        signal,
+        onArrival,
+      })
     },
   }
 }

@@ -35,7 +35,7 @@ type Dependencies = {
   notifier: EventNotifier
   composer: Composer
   signing: Pick<SigningSecrets, 'open'>
-  outbound: Pick<Outbound, 'resolve'>
+  outbound: Pick<Outbound, 'of'>
   schedule: Schedule
   clock: Clock
   log: Log

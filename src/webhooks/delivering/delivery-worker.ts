@@ -73,7 +73,9 @@ export function createDeliveryWorker(dependencies: Dependencies) {
       const body = Buffer.from(job.body ?? '')
       const secrets = await orAborted(open(target), signal)
       const headers = deliveryHeaders(job, { body, secrets, now: startedAt, version })
-      return await sender.send({ url: target.url, headers, body, signal })
+      const { url, ownerUsername, scopeId } = target
+      const lookupKey = ownerUsername ?? scopeId
+      return await sender.send({ url, lookupKey, headers, body, signal })
     } catch (error) {
       return signal.aborted ? undefined : internalFault(error, startedAt, delivery.id)
     }

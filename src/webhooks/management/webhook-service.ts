@@ -69,7 +69,7 @@ type Dependencies = {
   db: Database
   publish: Publish
   clock: Clock
-  outbound: Pick<Outbound, 'resolve'>
+  outbound: Pick<Outbound, 'of'>
   signing: SigningSecrets
   /** Called when a delivery has become due. */
   wake: () => void
@@ -106,10 +106,13 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
   }
 
   /** Parses a URL, and checks it against the outbound policy. */
-  async function check(url: string): Promise<{ url: string; receiver: string }> {
+  async function check(
+    { username }: Actor,
+    url: string,
+  ): Promise<{ url: string; receiver: string }> {
     const address = readWebhookAddress(url)
     if ('fault' in address) throw invalid([{ pointer: '/url', detail: address.fault }])
-    await outbound.resolve(address.host)
+    await outbound.of(username).resolve(address.host)
     return { url, receiver: address.receiver }
   }
 
@@ -139,7 +142,7 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
 
     async create(actor, scope, { url, events, secret }, admitAgain) {
       if (secret) assertSecret(secret)
-      const address = await check(url)
+      const address = await check(actor, url)
       await admitAgain()
       const now = clock.now()
       const { repositoryId, inNamespace } = placeOf(scope)
@@ -168,7 +171,7 @@ export function createWebhookService(dependencies: Dependencies): WebhookService
       else if (keepPreviousSecretSeconds !== undefined) throw nothingToKeep()
       const { id, scope } = webhook
       const { repositoryId, inNamespace } = placeOf(scope)
-      const address = url === undefined || url === webhook.url ? undefined : await check(url)
+      const address = url === undefined || url === webhook.url ? undefined : await check(actor, url)
       if (address) await admitAgain()
       const kinds = events?.join(' ')
       const areEventsChanged = kinds !== undefined && kinds !== webhook.events

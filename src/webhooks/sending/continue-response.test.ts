@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { test } from 'node:test'
+import { createOutbound } from '#base/outbound/outbound.ts'
 import { createConnections } from './receiver-connections.ts'
 import { createSender } from './sender.ts'
 
@@ -30,13 +31,17 @@ for (const [name, parts] of Object.entries(responses)) {
     const address = server.address()
     assert.ok(typeof address === 'object' && address)
     const connections = createConnections({
-      outbound: { resolve: async () => ['127.0.0.1'] as never },
+      outbound: createOutbound({
+        allow: { classes: ['loopback'], ranges: [], names: [] },
+        lookup: async () => [],
+      }),
     })
     const { send } = createSender({ connections, clock: { now: Date.now } as never })
     try {
       for (let request = 0; request < 3; request++) {
         const { fault, responseStatus, responseBody } = await send({
           url: `http://127.0.0.1:${address.port}/`,
+          lookupKey: 'ada',
           headers: { 'content-type': 'application/json' },
           body: Buffer.from('{}'),
           signal: new AbortController().signal,

@@ -23,7 +23,7 @@ const maxResponseBytes = 256 * 1024
  * Pools connections to receivers for a few seconds. A connection is reused only while its host resolves to the same
  * addresses and the outbound policy allows them.
  */
-export function createConnections({ outbound }: { outbound: Pick<Outbound, 'resolve'> }) {
+export function createConnections({ outbound }: { outbound: Pick<Outbound, 'of'> }) {
   const entries = new Map<string, Entry>()
   const addressesOf = createHostAddresses({ outbound })
 
@@ -63,11 +63,14 @@ export function createConnections({ outbound }: { outbound: Pick<Outbound, 'reso
   }
 
   return {
-    /** Acquires the connection pool for a URL, until disposed. Throws the Problems of the outbound policy. */
-    async open(url: URL): Promise<Connection> {
+    /**
+     * Acquires the connection pool for a URL, until disposed. The lookup of its host counts for `lookupKey`. Throws the Problems of
+     * the outbound policy.
+     */
+    async open(url: URL, lookupKey: string): Promise<Connection> {
       // Loaded by the first delivery, since many servers never have one.
       const { Pool } = await import('undici')
-      const addresses = await addressesOf(withoutBrackets(url.hostname))
+      const addresses = await addressesOf(withoutBrackets(url.hostname), lookupKey)
       const key = `${url.origin} ${addresses.toSorted().join()}`
       let entry = entries.get(key)
       if (!entry) {

@@ -25,6 +25,8 @@ export type AttemptOutcome = {
 
 type Request = {
   url: string
+  /** For whom the lookup of the host counts: a user or namespace. */
+  lookupKey: string
   headers: Record<string, string>
   body: Uint8Array
   /** Aborts the attempt; `send` then rejects with its reason. */
@@ -44,9 +46,9 @@ export type Sender = ReturnType<typeof createSender>
 export function createSender(dependencies: Dependencies) {
   const { connections, clock, attemptTimeoutMs = attemptSeconds * 1000 } = dependencies
 
-  async function post({ url, headers, body }: Request, signal: AbortSignal) {
+  async function post({ url, lookupKey, headers, body }: Request, signal: AbortSignal) {
     const target = new URL(url)
-    const opening = connections.open(target)
+    const opening = connections.open(target, lookupKey)
     // If the attempt is aborted first, the connection is disposed once it opens.
     const disposeLate = () => opening.then((open) => open[Symbol.dispose]()).catch(() => {})
     const open = await orAborted(opening, signal).catch((error) => {
