@@ -7,6 +7,7 @@ export const permissions = [
   'collaborator:write',
   'workflow:trigger',
   'workflow:read',
+  'status:write',
   'secrets:read',
   'secrets:write',
   'webhook:read',
@@ -27,6 +28,7 @@ export const presets = {
     'repo:write',
     'workflow:read',
     'workflow:trigger',
+    'status:write',
     'collaborator:read',
     'collaborator:write',
     'secrets:read',
@@ -34,7 +36,7 @@ export const presets = {
     'webhook:read',
     'webhook:write',
   ],
-  ci: ['repo:read', 'workflow:read', 'workflow:trigger'],
+  ci: ['repo:read', 'workflow:read', 'workflow:trigger', 'status:write'],
   everything: permissions.filter((permission) => permission !== 'admin'),
 } satisfies Record<string, Permission[]>
 

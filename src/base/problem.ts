@@ -120,6 +120,7 @@ export const problems = {
   too_many_delegated_tokens: { kind: 'impossible', title: 'Too many delegated tokens' },
   too_many_ssh_keys: { kind: 'impossible', title: 'Too many SSH keys for the username' },
   too_many_trust_rules: { kind: 'impossible', title: 'Too many trust rules of the user' },
+  too_many_statuses: { kind: 'impossible', title: 'Too many statuses of the commit' },
   too_many_lfs_locks: { kind: 'impossible', title: 'Too many Git LFS locks in the repository' },
   too_many_renames: { kind: 'impossible', title: 'Repository was renamed too often' },
   too_many_repositories: { kind: 'impossible', title: 'Too many repositories in the namespace' },

@@ -1026,6 +1026,22 @@ const cliLoginSessions: Migration = () => [
   'create index cli_logins_by_session on cli_logins (session_id)',
 ]
 
+// What checks from outside say of commits: the last status of each context and user.
+const commitStatuses: Migration = ({ milliseconds }) => [
+  `create table commit_statuses (
+    id            text not null primary key,
+    repository_id text not null references repositories (id) on delete cascade,
+    commit_id     text not null,
+    context       text not null,
+    state         text not null,
+    description   text not null,
+    target_url    text not null,
+    username      text not null,
+    created_at    ${milliseconds} not null,
+    unique (repository_id, commit_id, context, username)
+  )`,
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -1089,6 +1105,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [failingLogins, 'adds'],
   [joinedNamespaces, 'adds'],
   [cliLoginSessions, 'adds'],
+  [commitStatuses, 'adds'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -53,6 +53,7 @@ export type Schema = {
   lfsObjects: LfsObjectRow
   lfsTokens: LfsTokenRow
   lfsLocks: LfsLockRow
+  commitStatuses: CommitStatusRow
   jobTokens: JobTokenRow
   failedWorkspaces: FailedWorkspaceRow
   runShells: RunShellRow
@@ -491,6 +492,21 @@ type RunTable = {
   kept: Generated<string>
   /** JSON: what each job asks for with `permissions`, see workflows/job-grants.ts. */
   grants: Generated<string>
+}
+
+/** What a check from outside says of a commit. */
+export type CommitStatusRow = {
+  id: string
+  repositoryId: string
+  commitId: string
+  /** What has checked it. */
+  context: string
+  state: 'pending' | 'success' | 'failure' | 'error'
+  description: string
+  /** Where its details are; empty if that is unknown. */
+  targetUrl: string
+  username: string
+  createdAt: number
 }
 
 export type RunRow = Selectable<RunTable>

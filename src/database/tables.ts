@@ -128,6 +128,7 @@ export const tables: readonly Table[] = [
     readers: byDoctor,
   },
   { name: 'lfs_locks', key: ['id'], owner: 'repositories' },
+  { name: 'commit_statuses', key: ['id'], owner: 'workflows' },
   { name: 'lfs_tokens', key: ['token_hash'], owner: 'git-server', isTransient: true },
   { name: 'refs', key: ['repository_id', 'name'], owner: 'repositories/store', isOfStore: true },
   { name: 'packs', key: ['key'], owner: 'repositories/store', readers: byDoctor, isOfStore: true },

@@ -41,6 +41,13 @@ export type EventData = {
   'secret.deleted': { name: string } & InNamespace
   'lfs_lock.created': LfsLockData
   'lfs_lock.deleted': LfsLockData
+  'status.reported': {
+    commit: string
+    context: string
+    state: string
+    description: string
+    targetUrl: string
+  }
   workflow: WorkflowData
   'webhook.created': { webhookId: string; events: string[] } & InNamespace
   'webhook.updated': { webhookId: string; changed: string[] } & InNamespace
@@ -171,6 +178,7 @@ export const eventKinds = [
   'secret.deleted',
   'lfs_lock.created',
   'lfs_lock.deleted',
+  'status.reported',
   'workflow',
   'webhook.created',
   'webhook.updated',

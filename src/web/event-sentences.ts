@@ -2,7 +2,7 @@ import type { Static } from 'typebox'
 import type { LoggedEvent } from '#api/event-log/event-routes.ts'
 import { shortRef } from '#base/short-ref.ts'
 import type { EventData } from '#events/events.ts'
-import { counted } from './display-text.ts'
+import { counted, shortId } from './display-text.ts'
 import type { IconName } from './icons.ts'
 import type { Links } from './links.ts'
 import { type Html, html } from './render/html.ts'
@@ -174,6 +174,13 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
   'lfs_lock.deleted': ({ path }, { who, repository }) => ({
     icon: 'lock',
     parts: [who, ' unlocked ', { text: path }, ' of ', repository],
+  }),
+  'status.reported': ({ commit, context, state }, { who, repository, of }) => ({
+    icon: 'check',
+    parts: [
+      ...[who, ` reported ${state} of `, { text: context }, ' for '],
+      ...[link(shortId(commit), of(`commit/${commit}`)), ' of ', repository],
+    ],
   }),
   workflow: ({ action, number, attempt, conclusion, name }, { repository, of }) => {
     const run = link(`Run ${number}`, of(`runs/${number}`))

@@ -42,6 +42,8 @@ import { type AwaitedRuns, createAwaitedRuns } from './starting/awaited-runs.ts'
 import { createFollowRun } from './starting/follow-run.ts'
 import { createPlanPush } from './starting/plan-push.ts'
 import { createTriggers } from './starting/triggers.ts'
+import { statusRoutes } from './statuses/status-routes.ts'
+import { createStatuses } from './statuses/statuses.ts'
 import { createLogReader } from './views/run-logs.ts'
 import { createRunViews, type RunAtEvent } from './views/run-view.ts'
 import { startWorkflowLoop } from './workflow-loop.ts'
@@ -159,6 +161,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
   return {
     routes: [
       ...runRoutes({ repositories, runs, views, logs }),
+      ...statusRoutes({ repositories, statuses: createStatuses({ ...dependencies, urlOfRun }) }),
       ...runFiles.routes,
       ...shells.routes,
       ...runnerRoutes(runnerService, ownRunner),

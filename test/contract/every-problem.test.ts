@@ -259,13 +259,30 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     const changes = [{ path: 'a.txt', content: 'x' }]
     return member.post('/repos/with-lock/commits', { branch: 'main', message: 'x', changes })
   },
+  async too_many_statuses() {
+    const commit = await pushFiles(admin, 'reported', { 'a.txt': 'a' })
+    const path = `/repos/reported/commits/${commit}/statuses`
+    await admin.post(path, { context: 'ci', state: 'success' })
+    const { db } = service
+    const [status] = await db.selectFrom('commitStatuses').selectAll().execute()
+    assert.ok(status)
+    const others = Array.from({ length: 999 }, (_, index) => {
+      const number = `${index}`
+      return { ...status, id: status.id + number, context: status.context + number }
+    })
+    await db.insertInto('commitStatuses').values(others).execute()
+    return admin.post(path, { context: 'one more', state: 'success' })
+  },
   async too_many_lfs_locks() {
-    using database = new DatabaseSync(join(service.dataDir, 'svc.db'))
     const change = (by: number) =>
-      database.exec(`update repositories set lfs_locks = lfs_locks + ${by} where name = 'site'`)
-    change(10_000)
+      service.db
+        .updateTable('repositories')
+        .set((is) => ({ lfsLocks: is('lfsLocks', '+', by) }))
+        .where('name', '=', 'site')
+        .execute()
+    await change(10_000)
     const answer = await admin.post(locks, { path: 'one-more' })
-    change(-10_000)
+    await change(-10_000)
     return answer
   },
   lfs_not_supported: () => admin.post('/repos/site.git/info/lfs/other', {}),

@@ -359,6 +359,15 @@ const ownExamples: Record<string, Example> = {
     }),
   },
   'GET /repos/:name/commits': { path: '/repos/site/commits?rev=main&limit=1', prepare: makePush },
+  'GET /repos/:name/commits/:commit/statuses': {
+    path: '/repos/site/commits/{commit}/statuses',
+    prepare: makePush,
+  },
+  'POST /repos/:name/commits/:commit/statuses': {
+    path: '/repos/site/commits/{commit}/statuses',
+    body: { context: 'ci', state: 'success' },
+    prepare: makePush,
+  },
   'GET /repos/:name/commits/:id': {
     path: '/repos/site/commits/{commit}?diff=1',
     prepare: makePush,

@@ -43,6 +43,7 @@ const expected: Record<Kind, string> = {
   'secret.deleted': 'secrets:read',
   'lfs_lock.created': 'repo:read',
   'lfs_lock.deleted': 'repo:read',
+  'status.reported': 'workflow:read',
   workflow: 'workflow:read',
   'webhook.created': 'webhook:read maintainer',
   'webhook.updated': 'webhook:read maintainer',

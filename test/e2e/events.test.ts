@@ -27,6 +27,7 @@ before(async () => {
   owner = await service.client({
     username: 'ada',
     permissions: [
+      'status:write',
       ...['repo:read', 'repo:write', 'repo:delete', 'collaborator:write', 'secrets:write'],
       'workflow:trigger',
       ...['webhook:read', 'webhook:write'],
@@ -73,6 +74,8 @@ test('every change is an event, numbered in order, with its actor', async () => 
   await pushLeak()
   await until('the second push is finished', isFinished)
   await owner.patch('/repos/page', { defaultBranch: 'flows' })
+  const tip = (await project.git('rev-parse', 'main')).trim()
+  await owner.post(`/repos/page/commits/${tip}/statuses`, { context: 'ci', state: 'success' })
   const { body: run } = await owner.post('/repos/page/workflows', { branch: 'flows' })
   await (await mustClaim(service.admin)).report(...wholeRun())
   await owner.post(`/repos/page/workflows/${run.id}/rerun`, {})
@@ -120,6 +123,7 @@ test('every change is an event, numbered in order, with its actor', async () => 
         'push',
         'push.leak_allowed',
         'repository.default_branch',
+        'status.reported',
         'workflow',
         'workflow',
         'workflow',

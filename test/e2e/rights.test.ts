@@ -101,6 +101,8 @@ const table: Record<string, Row> = {
   'GET /repos/{name}/search': { takes: 'repo:read' },
   'GET /repos/{name}/tags': { takes: 'repo:read' },
   'GET /repos/{name}/commits/{id}': { takes: 'repo:read' },
+  'GET /repos/{name}/commits/{commit}/statuses': { takes: 'workflow:read' },
+  'POST /repos/{name}/commits/{commit}/statuses': { takes: 'status:write' },
   'GET /repos/{name}/tree': { takes: 'repo:read' },
   'GET /repos/{name}/pushes': { takes: 'repo:read' },
   'GET /repos/{name}/pushes/{id}': { takes: 'repo:read' },

@@ -30,7 +30,8 @@ const overSsh = () =>
 
 test('a preset is spelled out, and callers see what they may do', async () => {
   const { body } = await admin.post('/tokens', { name: 'x', permissions: ['ci', 'repo:read'] })
-  assert.deepEqual(body.permissions, ['repo:read', 'workflow:read', 'workflow:trigger'])
+  const ci = ['repo:read', 'workflow:read', 'workflow:trigger', 'status:write']
+  assert.deepEqual(body.permissions, ci)
   assert.equal((await admin.post('/tokens', { name: 'x', permissions: ['all'] })).status, 400)
   const me = (await ada.get('/user')).body
   assert.deepEqual([me.user.username, me.credential.kind], ['ada', 'token'])

@@ -45,6 +45,13 @@ export const sampleData: EventData = {
   'namespace.member_removed': { namespace: 'acme', member: 'grace' },
   'secret.saved': { name: 'TOKEN' },
   'secret.deleted': { name: 'TOKEN' },
+  'status.reported': {
+    commit: 'a'.repeat(40),
+    context: 'ci/build',
+    state: 'success',
+    description: 'It is good.',
+    targetUrl: 'https://ci.example/1',
+  },
   'lfs_lock.created': { lockId: 'l', path: 'art/logo.psd', username: 'ada' },
   'lfs_lock.deleted': { lockId: 'l', path: 'art/logo.psd', username: 'ada' },
   workflow: {

@@ -60,6 +60,7 @@ export const audiences: Record<VisibleEventKind, Audience> = {
   'secret.deleted': member('secrets:read'),
   'lfs_lock.created': member('repo:read'),
   'lfs_lock.deleted': member('repo:read'),
+  'status.reported': member('workflow:read'),
   workflow: member('workflow:read'),
   'webhook.created': maintainer('webhook:read'),
   'webhook.updated': maintainer('webhook:read'),

@@ -94,6 +94,31 @@ export const runOperations: ClientOperation[] = [
     },
   },
   {
+    command: 'statuses list',
+    operations: ['listStatuses'],
+    summary: 'list what checks from outside and runs say of a commit',
+    arguments: ['repository', 'commit'],
+    table: {
+      STATE: 'state',
+      CONTEXT: 'context',
+      BY: 'username',
+      RUN: 'run.number',
+      REPORTED: dateOf('createdAt'),
+      DESCRIPTION: 'description',
+    },
+  },
+  {
+    command: 'statuses report',
+    operations: ['reportStatus'],
+    summary: 'report that a check from outside has begun or ended',
+    arguments: ['repository', 'commit', 'context', 'state'],
+    options: {
+      '--description <text>': 'the result in a line',
+      '--target-url <url>': 'where the details are',
+    },
+    sentence: (status) => `Reported ${textAt(status, 'state')} of ${textAt(status, 'context')}.`,
+  },
+  {
     command: 'runs watch',
     operations: ['getRunLog', 'getRun'],
     summary: 'print the log of a run while it grows; the exit code is 1 if it fails',

@@ -73,6 +73,7 @@ export const workloadPermissions = [
   'repo:write',
   'workflow:read',
   'workflow:trigger',
+  'status:write',
 ] as const satisfies Permission[]
 
 export type WorkloadPermission = (typeof workloadPermissions)[number]

@@ -20,6 +20,7 @@ const groups: { name: string; permissions: [Permission, string][] }[] = [
     permissions: [
       ['workflow:read', 'see runs and logs'],
       ['workflow:trigger', 'start, rerun and cancel runs'],
+      ['status:write', 'report statuses of commits'],
     ],
   },
   {

@@ -19,11 +19,15 @@ import { diffView } from './diff-view.ts'
 import { highlightDiff, highlightWhole } from './highlight-diff.ts'
 import { type PatchFormat, patchResponse } from './patch-response.ts'
 import { refBadges, refsById } from './refs-by-id.ts'
+import { readStatuses, statusList } from './status-view.ts'
 
 export const commitPages = [
   cachedPage(
     '/r/:name/commit/:id',
-    ['getCommit', 'getFile', 'listBranches', 'listTags', 'listRuns', 'listAnnotations'],
+    [
+      ...(['getCommit', 'getFile', 'listBranches', 'listTags'] as const),
+      ...(['listRuns', 'listAnnotations', 'listStatuses'] as const),
+    ],
     {
       weight: 'git',
       // Its parents lead on to all of history.
@@ -35,17 +39,18 @@ export const commitPages = [
         const { id, format } = splitFormat(params.id ?? '')
         const file = fileOf(query)
         const isPage = format === ''
-        const [commit, runs, annotations] = await Promise.all([
+        const [commit, runs, annotations, statuses] = await Promise.all([
           read('getCommit', { params: { id }, query: { diff: true, ...file } }),
           isPage ? recentRuns(context) : undefined,
           isPage ? readAnnotations(context, id) : [],
+          isPage ? readStatuses(context, id) : [],
         ])
         if (commit.id !== id) {
           const search = query.size > 0 ? `?${query}` : ''
           return new Redirect(to.commit(name, commit.id) + format + search)
         }
         if (format !== '') return patchResponse(commit, format)
-        return commitView(context, commit, { runs, annotations })
+        return commitView(context, commit, { runs, annotations, statuses })
       },
     },
   ),
@@ -62,12 +67,13 @@ type Details = OperationValues['getCommit']
 type Around = {
   runs: RunsByCommit | undefined
   annotations: Awaited<ReturnType<typeof readAnnotations>>
+  statuses: Awaited<ReturnType<typeof readStatuses>>
 }
 
 async function commitView(
   context: SharedContext,
   commit: Details,
-  { runs, annotations }: Around,
+  { runs, annotations, statuses }: Around,
 ): Promise<View> {
   const { to, params, query } = context
   const { name = '' } = params
@@ -98,6 +104,7 @@ ${parents(context, commit)}
 ${runMark(to, name, runs?.get(id))}
 ${refBadges(refs.get(id))}</p>
 </header>
+${statusList(context, statuses)}
 ${annotationList(annotations, { to, name, commit: id })}
 ${
   diff &&

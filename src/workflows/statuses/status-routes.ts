@@ -1,0 +1,89 @@
+import { Type } from 'typebox'
+import { closed, field, textForm } from '#base/schema-options.ts'
+import { named } from '#http/named-schemas.ts'
+import { route } from '#http/route.ts'
+import { openOfRoute, openProblems } from '#repositories/open-repository.ts'
+import type { Repositories } from '#repositories/repositories.ts'
+import type { Statuses } from './statuses.ts'
+
+type Dependencies = { repositories: Repositories; statuses: Statuses }
+
+/** The routes of the statuses of commits. */
+export function statusRoutes({ repositories, statuses }: Dependencies) {
+  const find = openOfRoute(repositories)
+  const problems = [...openProblems, 'revision_not_found'] as const
+  return [
+    route('GET', '/repos/:name/commits/:commit/statuses', {
+      operationId: 'listStatuses',
+      tag: 'commit statuses',
+      summary: 'List the statuses of a commit',
+      description:
+        'What checks say of a commit, given by its whole id, newest first: the last status of each context and user, and ' +
+        'for each workflow file the newest run. The first one of a context counts.',
+      permission: 'workflow:read',
+      find,
+      reply: { 200: Type.Array(CommitStatusSchema) },
+      problems: [...problems],
+      handle: ({ found, params }) => statuses.list(found, params.commit),
+    }),
+    route('POST', '/repos/:name/commits/:commit/statuses', {
+      operationId: 'reportStatus',
+      tag: 'commit statuses',
+      summary: 'Report a status of a commit',
+      description:
+        'For checks from outside. It takes the place of the status that the same user has reported in the same context. A ' +
+        'commit has at most 1000 statuses.',
+      permission: 'status:write',
+      find,
+      body: Type.Object(
+        {
+          context: Type.String({
+            ...textForm('1 to 200 characters on one line', '^[^\\p{Cc}]{1,200}$'),
+            description: 'what has checked it, such as ci/build',
+          }),
+          state: State,
+          description: Type.Optional(
+            Type.String({ description: 'its result in a line', maxLength: 500 }),
+          ),
+          targetUrl: Type.Optional(
+            Type.String({
+              ...textForm(
+                'an http or https address of at most 2000 characters',
+                '^https?://[^\\s\\p{Cc}]{1,1990}$',
+              ),
+              description: 'where its details are',
+            }),
+          ),
+        },
+        closed,
+      ),
+      reply: { 201: CommitStatusSchema },
+      problems: [...problems, 'too_many_statuses'],
+      handle: ({ principal, found, params, body }) =>
+        statuses.report(principal, found, params.commit, body),
+    }),
+  ]
+}
+
+const states = ['pending', 'success', 'failure', 'error'] as const
+
+const State = Type.Enum([...states], {
+  description:
+    '`pending`, `success`, `failure` (it is not good) or `error` (it could not be checked)',
+})
+
+export const CommitStatusSchema = named(
+  'CommitStatus',
+  Type.Object({
+    context: field.text('what has checked the commit; for a run, the path of the workflow file'),
+    state: State,
+    description: field.text('the result in a line, or empty'),
+    targetUrl: field.orNull(Type.String(), 'where its details are'),
+    username: field.text('who has reported it, or caused the run'),
+    createdAt: field.time('when it was reported, or the run was queued'),
+    run: field.orNull(
+      Type.Object({ id: Type.String(), number: Type.Integer(), name: Type.String() }),
+      'the run of a workflow; null for a check from outside',
+    ),
+  }),
+)

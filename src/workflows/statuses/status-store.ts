@@ -1,0 +1,66 @@
+import type { CommitStatusRow, Db, RunRow } from '#database/schema.ts'
+
+type OfCommit = Pick<CommitStatusRow, 'repositoryId' | 'commitId'>
+
+/** Saves what a user reports of a commit in a context, in place of what they reported before. */
+export async function saveStatus(tx: Db, row: CommitStatusRow): Promise<void> {
+  const { id, state, description, targetUrl, createdAt } = row
+  await tx
+    .insertInto('commitStatuses')
+    .values(row)
+    .onConflict((conflict) =>
+      conflict
+        .columns(['repositoryId', 'commitId', 'context', 'username'])
+        .doUpdateSet({ id, state, description, targetUrl, createdAt }),
+    )
+    .execute()
+}
+
+/** Lists the statuses of a commit, the newest first. */
+export function listStatuses(db: Db, of: OfCommit): Promise<CommitStatusRow[]> {
+  return ofCommit(db, of).selectAll().orderBy('id', 'desc').execute()
+}
+
+export async function countStatuses(db: Db, of: OfCommit): Promise<number> {
+  const { count } = await ofCommit(db, of)
+    .select((is) => is.fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+function ofCommit(db: Db, { repositoryId, commitId }: OfCommit) {
+  return db
+    .selectFrom('commitStatuses')
+    .where('repositoryId', '=', repositoryId)
+    .where('commitId', '=', commitId)
+}
+
+type RunOfCommit = Pick<
+  RunRow,
+  | 'id'
+  | 'number'
+  | 'name'
+  | 'files'
+  | 'status'
+  | 'conclusion'
+  | 'fault'
+  | 'actorUsername'
+  | 'queuedAt'
+>
+
+/** Lists the newest runs of a commit, the newest first. */
+export function listRunsOfCommit(
+  db: Db,
+  { repositoryId, commitId }: OfCommit,
+  limit: number,
+): Promise<RunOfCommit[]> {
+  return db
+    .selectFrom('runs')
+    .select(['id', 'number', 'name', 'files', 'status', 'conclusion', 'fault'])
+    .select(['actorUsername', 'queuedAt'])
+    .where('repositoryId', '=', repositoryId)
+    .where('commitId', '=', commitId)
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .execute()
+}
