@@ -307,10 +307,11 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     reopen: (principal, { id }, permission, need = 'member') =>
       openAlsoPublic(principal, permission, (as) => openBy({ id }, as, permission, need)),
 
-    async recheck(principal, { id }, permission) {
-      const row = await authorizedRow({ id }, principal, permission, 'member')
-      return toRepository({ ...row, path: directories.pathOf(id) }, principal)
-    },
+    recheck: (principal, { id }, permission) =>
+      openAlsoPublic(principal, permission, async (as) => {
+        const row = await authorizedRow({ id }, as, permission, 'member')
+        return toRepository({ ...row, path: directories.pathOf(id) }, as)
+      }),
 
     describe: (repository) => describeRepository(dependencies, repository),
 

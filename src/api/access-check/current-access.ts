@@ -32,7 +32,7 @@ export function createRefresh({ tokens, sshKeys, workflows, workloads }: Refresh
 type CheckParts = {
   refresh: ReturnType<typeof createRefresh>
   workflows: Pick<Workflows, 'isRunTokenValid'>
-  repositories: Pick<Repositories, 'reopen'>
+  repositories: Pick<Repositories, 'recheck'>
 }
 
 /** Checks access again. Throws the Problem that a new request would get now. */
@@ -57,7 +57,8 @@ export function createAccessCheck({ refresh, workflows, repositories }: CheckPar
 
   return async ({ principal, permission, repository }: Access): Promise<void> => {
     const current = await currentPrincipal(principal)
-    if (repository && permission) await repositories.reopen(current, repository, permission)
+    // Not to keep its directory in the cache of a shared store, however slow a client is.
+    if (repository && permission) await repositories.recheck(current, repository, permission)
     else if (permission) requirePermission(current, permission)
   }
 }
