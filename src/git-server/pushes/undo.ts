@@ -80,7 +80,7 @@ export function createUndo(dependencies: Dependencies): Undo {
       return notUndoable(
         'The name of one of its refs is a directory of another ref. Restore them one after the other.',
       )
-    // This node may not yet see where to.
+    // This node may not see their new values yet.
     if (error.reason === 'moved')
       return notUndoable('Another request has changed its refs just now, or is about to.')
     return undefined

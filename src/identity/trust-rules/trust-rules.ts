@@ -250,6 +250,7 @@ export function createTrustRules(dependencies: Dependencies): TrustRules {
 
     async create(principal, wanted, admitAgain) {
       requireAllUserRights(principal)
+      // Also before the lookup, which only those who may create the rule can cause.
       await openPlaces(principal, wanted)
       for (const permission of wanted.permissions) requirePermission(principal, permission)
       requireIdentifying(wanted.claims)

@@ -4,7 +4,7 @@ import { named } from '#http/named-schemas.ts'
 import { route } from '#http/route.ts'
 import { openOfRoute, openProblems } from '#repositories/open-repository.ts'
 import type { Repositories } from '#repositories/repositories.ts'
-import type { Statuses } from './statuses.ts'
+import { maxStatuses, type Statuses } from './statuses.ts'
 
 type Dependencies = { repositories: Repositories; statuses: Statuses }
 
@@ -32,7 +32,7 @@ export function statusRoutes({ repositories, statuses }: Dependencies) {
       summary: 'Report a status of a commit',
       description:
         'For checks from outside. It takes the place of the status that the same user has reported in the same context. A ' +
-        'commit has at most 1000 statuses.',
+        `commit has at most ${maxStatuses} statuses.`,
       permission: 'status:write',
       find,
       body: Type.Object(

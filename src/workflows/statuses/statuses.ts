@@ -49,7 +49,8 @@ type Dependencies = {
   urlOfRun: (repository: Repository, run: Pick<RunRow, 'id' | 'number'>) => string
 }
 
-const maxStatuses = 1000
+/** Statuses per commit. */
+export const maxStatuses = 1000
 const shownRuns = 100
 
 export function createStatuses(dependencies: Dependencies): Statuses {
