@@ -3,6 +3,8 @@ import { createEventLog } from '#api/event-log/event-log.ts'
 import { eventRoutes } from '#api/event-log/event-routes.ts'
 import { mcpRoutes } from '#api/mcp/mcp-routes.ts'
 import type { Browse } from '#browse/browse.ts'
+import { changeRoutes } from '#changes/change-routes.ts'
+import type { Changes } from '#changes/changes.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import { auditRoutes } from '#events/audit/audit-routes.ts'
 import type { GitServer } from '#git-server/git-server.ts'
@@ -30,6 +32,7 @@ import type { App } from './app.ts'
 type RouteParts = {
   app: App
   gitServer: GitServer
+  changes: Changes
   browse: Browse
   createLoginLink: CreateLoginLink
   metrics: Metrics
@@ -79,6 +82,7 @@ export function createRoutes(parts: RouteParts): Route[] {
     ...auditRoutes({ auditLog: app.auditLog, repositories }),
     ...metricsRoutes(metrics),
     ...gitServer.routes,
+    ...changeRoutes({ repositories, changes: parts.changes }),
   ]
   routes.push(
     ...checkRoutes({

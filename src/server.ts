@@ -4,6 +4,8 @@ import { pruneEvents } from '#api/event-log/event-retention.ts'
 import type { Log } from '#base/log.ts'
 import { reachable } from '#base/network.ts'
 import { type Browse, createBrowse } from '#browse/browse.ts'
+import { type Changes, createChanges } from '#changes/changes.ts'
+import { createProposals } from '#changes/proposals.ts'
 import { lockServer, prepareDataDirectory } from '#config/data-directory.ts'
 import { warnOfOpenKeys } from '#config/key-files.ts'
 import type { Settings } from '#config/settings.ts'
@@ -92,16 +94,20 @@ export async function startService(options: Options): Promise<RunningService> {
     startedAt: Date.now(),
   })
   const pool = starting.use(createObjectPool({ git: app.git }))
+  const baseUrl = () => address.http
+  const follow: Changes['follow'] = (repository, actor) => changes.follow(repository, actor)
+  const proposals = createProposals({ ...app, baseUrl, follow })
   const gitServer = starting.use(
     createGitServer({
       ...app,
+      proposals,
       pool,
       repositoryHolds,
       hasSuccessfulRun: workflows.hasSuccessfulRun,
       runAwaited: workflows.runAwaited,
       createLoginLink,
       settings,
-      baseUrl: () => address.http,
+      baseUrl,
       requireParts,
       onOperation(operation) {
         metrics.operated(operation)
@@ -111,6 +117,7 @@ export async function startService(options: Options): Promise<RunningService> {
       onFetch: metrics.fetched,
     }),
   )
+  const changes = createChanges({ ...app, ...gitServer, log, proposals, baseUrl })
   const browse = starting.use(createBrowse({ ...app, pool, settings }))
   const background = new AbortController()
   starting.defer(() => background.abort())
@@ -118,10 +125,7 @@ export async function startService(options: Options): Promise<RunningService> {
   await cleanUpRepositories({ app, repositoryHolds, log, signal: background.signal })
 
   const routes = createRoutes({
-    app,
-    settings,
-    gitServer,
-    browse,
+    ...{ app, settings, gitServer, changes, browse },
     createLoginLink,
     metrics,
     version,

@@ -9,8 +9,8 @@ export type Access = {
   principal: Principal
   /** Undefined if any valid principal suffices. */
   permission?: Permission | undefined
-  /** The repository, if any. */
-  repository?: { id: string } | undefined
+  /** The repository, if any, and whether it was opened for those who may only propose changes, too. */
+  repository?: { id: string; need?: string } | undefined
 }
 
 /** A long-lived response. */
@@ -111,5 +111,13 @@ export function createAccessWatch({ recheck }: Options): AccessWatch {
 
 function keyOf({ principal, permission, repository }: Access): string {
   const { kind, id, tokenHash, readsAll } = principal
-  return JSON.stringify([kind, id, tokenHash, readsAll, permission, repository?.id])
+  return JSON.stringify([
+    kind,
+    id,
+    tokenHash,
+    readsAll,
+    permission,
+    repository?.id,
+    repository?.need,
+  ])
 }

@@ -70,8 +70,8 @@ export function visibilitiesOpenTo({ kind }: Principal): readonly Visibility[] {
   return kind === 'anonymous' ? openToEverybody : noVisibilities
 }
 
-/** The permissions that count where only the visibility of a repository lets a principal in. */
-const visitorPermissions: readonly Permission[] = presets.read
+/** The permissions that count where only the visibility of a repository lets a principal in: everybody may propose. */
+const visitorPermissions: readonly Permission[] = [...presets.read, 'change:write']
 
 /** Whether only the visibility of a repository lets a principal in, which may read its content and runs. */
 export function isVisitor(principal: Principal, standing: Standing): boolean {
@@ -108,23 +108,33 @@ export function requireRole(
   standing: Standing,
   permission: Permission,
 ): void {
-  if (isVisitor(principal, standing) && !visitorPermissions.includes(permission)) {
-    const detail = `You can read the content and runs of this repository, because it is ${standing.visibility}; this requires a role in it.`
-    throw new Problem('role_insufficient', detail)
-  }
-  if (permission.endsWith(':read') || roleOf(principal, standing) !== 'read') return
-  throw new Problem(
-    'role_insufficient',
-    'Your role in this repository is read; this requires write.',
-  )
+  if (mayInRole(principal, standing, permission)) return
+  throw roleInsufficient({ ...standing, isVisitor: isVisitor(principal, standing) })
+}
+
+function mayInRole(principal: Principal, standing: Standing, permission: Permission): boolean {
+  if (isVisitor(principal, standing)) return visitorPermissions.includes(permission)
+  if (permission === 'change:write' || permission.endsWith(':read')) return true
+  return roleOf(principal, standing) !== 'read'
+}
+
+/** The Problem of a caller whose role in a repository is `read`, or whom only its visibility lets in. */
+export function roleInsufficient({
+  isVisitor,
+  visibility,
+}: Pick<Standing, 'visibility'> & { isVisitor: boolean }): Problem {
+  const detail = isVisitor
+    ? `You can read the content and runs of this repository, because it is ${visibility}; this requires a role in it.`
+    : 'Your role in this repository is read; this requires write.'
+  return new Problem('role_insufficient', detail)
 }
 
 /** Whether a principal holds a permission and its role in a repository suffices for it. */
 export function mayUse(principal: Principal, standing: Standing, permission: Permission): boolean {
   const role = roleOf(principal, standing)
-  if (role === undefined || !holds(principal, permission)) return false
-  if (isVisitor(principal, standing)) return visitorPermissions.includes(permission)
-  return permission.endsWith(':read') || role !== 'read'
+  return (
+    role !== undefined && holds(principal, permission) && mayInRole(principal, standing, permission)
+  )
 }
 
 /** Whether a principal is not limited to other repositories than this. */

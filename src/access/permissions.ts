@@ -8,6 +8,7 @@ export const permissions = [
   'workflow:trigger',
   'workflow:read',
   'status:write',
+  'change:write',
   'secrets:read',
   'secrets:write',
   'webhook:read',
@@ -22,13 +23,14 @@ export type Permission = (typeof permissions)[number]
 /** Names that may stand for several permissions in a request. */
 export const presets = {
   read: ['repo:read', 'workflow:read'],
-  write: ['repo:read', 'repo:write', 'workflow:read', 'workflow:trigger'],
+  write: ['repo:read', 'repo:write', 'workflow:read', 'workflow:trigger', 'change:write'],
   maintain: [
     'repo:read',
     'repo:write',
     'workflow:read',
     'workflow:trigger',
     'status:write',
+    'change:write',
     'collaborator:read',
     'collaborator:write',
     'secrets:read',

@@ -57,6 +57,7 @@ export const faultSteps = [
   'lfs.deleted',
   'push.moved',
   'push.kept',
+  'proposal.kept',
   'push.published',
   'push.settled',
   'small-push.stored',

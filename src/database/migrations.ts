@@ -1042,6 +1042,46 @@ const commitStatuses: Migration = ({ milliseconds }) => [
   )`,
 ]
 
+// Changes that are proposed for branches. A version is a commit with the merge base of its time; a hidden ref keeps it.
+const changesTables: Migration = ({ milliseconds }) => [
+  `create table changes (
+    repository_id text not null references repositories (id) on delete cascade,
+    number        integer not null,
+    target        text not null,
+    source        text not null,
+    topic         text not null,
+    title         text not null,
+    description   text not null,
+    state         text not null,
+    username      text not null,
+    version       integer not null,
+    commit_id     text not null,
+    created_at    ${milliseconds} not null,
+    updated_at    ${milliseconds} not null,
+    closed_at     ${milliseconds},
+    closed_by     text,
+    landed_id     text,
+    push_id       text,
+    primary key (repository_id, number)
+  )`,
+  "create index changes_open on changes (repository_id, target, username) where state = 'open'",
+  "create index changes_by_source on changes (repository_id, source) where state = 'open' and source <> ''",
+  `create table change_versions (
+    repository_id text not null,
+    number        integer not null,
+    version       integer not null,
+    commit_id     text not null,
+    base_id       text not null,
+    patch_id      text not null,
+    username      text not null,
+    created_at    ${milliseconds} not null,
+    primary key (repository_id, number, version),
+    foreign key (repository_id, number) references changes (repository_id, number) on delete cascade
+  )`,
+  // The changes that a push lands, as JSON.
+  'alter table pushes add column landing text',
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -1106,6 +1146,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [joinedNamespaces, 'adds'],
   [cliLoginSessions, 'adds'],
   [commitStatuses, 'adds'],
+  [changesTables, 'changes'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -54,6 +54,8 @@ export type Schema = {
   lfsTokens: LfsTokenRow
   lfsLocks: LfsLockRow
   commitStatuses: CommitStatusRow
+  changes: ChangeRow
+  changeVersions: ChangeVersionRow
   jobTokens: JobTokenRow
   failedWorkspaces: FailedWorkspaceRow
   runShells: RunShellRow
@@ -494,6 +496,47 @@ type RunTable = {
   grants: Generated<string>
 }
 
+/** A change that is proposed for a branch. */
+export type ChangeRow = {
+  repositoryId: string
+  number: number
+  /** The full name of the branch that it is for. */
+  target: string
+  /** The full name of the branch whose pushes make its versions; empty for a change made by pushes to `refs/for/`. */
+  source: string
+  /** What identifies it among the open changes of its user and target; empty for nothing. */
+  topic: string
+  title: string
+  description: string
+  state: 'open' | 'landed' | 'abandoned'
+  /** Who has proposed it. */
+  username: string
+  /** Its last version, and the commit of that. */
+  version: number
+  commitId: string
+  createdAt: number
+  updatedAt: number
+  closedAt: number | null
+  closedBy: string | null
+  /** The commit of the branch that landed it, and the push. */
+  landedId: string | null
+  pushId: string | null
+}
+
+/** A version of a change. */
+export type ChangeVersionRow = {
+  repositoryId: string
+  number: number
+  version: number
+  commitId: string
+  /** The merge base with the target at that time. */
+  baseId: string
+  /** Identifies its patches and messages, wherever they are based. */
+  patchId: string
+  username: string
+  createdAt: number
+}
+
 /** What a check from outside says of a commit. */
 export type CommitStatusRow = {
   id: string
@@ -708,6 +751,8 @@ type PushTable = {
   allowedLeaks: Generated<string | null>
   /** JSON of PushRunOptions; null when the push says nothing about its runs. */
   runOptions: Generated<string | null>
+  /** JSON of Landing; null when it lands no change. */
+  landing: Generated<string | null>
   /** The bytes that it adds to the repository; while it is unfinished, they count as those of the repository do. */
   bytes: Generated<number>
 }

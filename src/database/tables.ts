@@ -128,6 +128,8 @@ export const tables: readonly Table[] = [
     readers: byDoctor,
   },
   { name: 'lfs_locks', key: ['id'], owner: 'repositories' },
+  { name: 'changes', key: ['repository_id', 'number'], owner: 'changes' },
+  { name: 'change_versions', key: ['repository_id', 'number', 'version'], owner: 'changes' },
   { name: 'commit_statuses', key: ['id'], owner: 'workflows' },
   { name: 'lfs_tokens', key: ['token_hash'], owner: 'git-server', isTransient: true },
   { name: 'refs', key: ['repository_id', 'name'], owner: 'repositories/store', isOfStore: true },

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Origin } from '#access/principal.ts'
 import type { Role } from '#access/roles.ts'
 import type { Visibility } from '#access/visibility.ts'
-import type { Db, RunRow, RunTokenAccess } from '#database/schema.ts'
+import type { ChangeRow, Db, RunRow, RunTokenAccess } from '#database/schema.ts'
 import type { PushedUpdate } from '#git/refs/refs.ts'
 
 /** Every kind of event, with its data. */
@@ -47,6 +47,15 @@ export type EventData = {
     state: string
     description: string
     targetUrl: string
+  }
+  'change.opened': ChangeData & { version: number; commit: string; title: string }
+  'change.version_added': ChangeData & { version: number; commit: string; title: string }
+  'change.updated': ChangeData & { changed: string[]; state: ChangeRow['state']; title: string }
+  'change.landed': ChangeData & {
+    version: number
+    commit: string
+    pushId: string | null
+    title: string
   }
   workflow: WorkflowData
   'webhook.created': { webhookId: string; events: string[] } & InNamespace
@@ -100,6 +109,9 @@ export type EventData = {
   } & InNamespace
   'trust_rule.deleted': { ruleId: string; name: string } & InNamespace
 }
+
+/** A change, and the full name of the branch that it is for. */
+type ChangeData = { number: number; target: string }
 
 /** The leak guard's findings in a push that was allowed in spite of them, without the credentials. */
 type PushedLeaks = {
@@ -179,6 +191,10 @@ export const eventKinds = [
   'lfs_lock.created',
   'lfs_lock.deleted',
   'status.reported',
+  'change.opened',
+  'change.version_added',
+  'change.updated',
+  'change.landed',
   'workflow',
   'webhook.created',
   'webhook.updated',

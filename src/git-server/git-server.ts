@@ -10,6 +10,7 @@ import type { Directories } from '#repositories/directories/directories.ts'
 import type { LfsLocks } from '#repositories/lfs-locks.ts'
 import type { LfsObjects } from '#repositories/lfs-objects.ts'
 import { createApiWrites } from './api-writes/api-writes.ts'
+import type { MergeBranch } from './api-writes/merge-branch.ts'
 import { createGitEngine, type GitCounts } from './git-engine.ts'
 import { gitRoutes } from './http/git-routes.ts'
 import { lfsRoutes } from './lfs/lfs-routes.ts'
@@ -27,6 +28,9 @@ export type GitServer = Disposable & {
   routes: Route[]
   defaultBranches: Pushes['defaultBranches']
   checkPush: Pushes['checkPush']
+  /** Makes a version of a change of a commit of the repository. */
+  makeVersion: Pushes['makeVersion']
+  mergeBranch: MergeBranch
   /** The principal of a token of `git-lfs-authenticate`; undefined for any other token. */
   authenticateLfs: LfsTokens['authenticate']
   /** Finalizes or discards every unfinished push whose git has ended. */
@@ -123,6 +127,8 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     ],
     defaultBranches: pushes.defaultBranches,
     checkPush: pushes.checkPush,
+    makeVersion: pushes.makeVersion,
+    mergeBranch: apiWrites.mergeBranch,
     authenticateLfs: lfsTokens.authenticate,
     finalizePushes: pushes.sweep,
 

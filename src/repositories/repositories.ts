@@ -63,17 +63,12 @@ export type Repositories = LifeCycle & {
    * `repository_not_found` (also when it must not be seen), `role_insufficient`, `token_limited`, `owner_required` or
    * `repository_importing`.
    */
-  open: (
-    principal: Principal,
-    name: string,
-    permission: Permission,
-    need?: Need,
-  ) => Promise<Repository>
+  open: Open<string>
   /**
    * Like `open` without a need. A former name leads to the repository, too, since clones keep their addresses. A public
    * repository can be read by all, also by a token that is limited to others.
    */
-  openForGit: (principal: Principal, name: string, permission: Permission) => Promise<Repository>
+  openForGit: Open<string>
   /** Opens a repository to describe or remove it, even one whose import is running or has failed. */
   openInAnyState: (
     principal: Principal,
@@ -83,18 +78,9 @@ export type Repositories = LifeCycle & {
   /**
    * Opens a repository again that was open before, by id, with its present state and the principal's present permissions.
    */
-  reopen: (
-    principal: Principal,
-    repository: Pick<Repository, 'id'>,
-    permission: Permission,
-    need?: Need,
-  ) => Promise<Repository>
+  reopen: Open<Pick<Repository, 'id'>>
   /** The same, with the directory of this server as it is. */
-  recheck: (
-    principal: Principal,
-    repository: Pick<Repository, 'id'>,
-    permission: Permission,
-  ) => Promise<Repository>
+  recheck: Open<Pick<Repository, 'id'>>
   describe: (repository: RepositoryFields) => Promise<RepositoryDescription>
   /** The repositories that a principal can see, oldest first. Throws `namespace_not_found`. */
   list: (principal: Principal, page: ListPage) => Promise<ListedRepository[]>
@@ -121,6 +107,13 @@ export type Repositories = LifeCycle & {
   reconcile: () => Promise<Reconciled>
 }
 
+type Open<By> = (
+  principal: Principal,
+  by: By,
+  permission: Permission,
+  need?: Need,
+) => Promise<Repository>
+
 /** A page of a list; of all, or of those in a namespace. */
 type ListPage = PageRequest & { namespace?: string | undefined }
 
@@ -133,6 +126,8 @@ export type Repository = RepositoryFields & {
   readonly pruneEpoch: number
   /** Whether the principal that opened it passes its owner checks. */
   readonly asOwner: boolean
+  /** Who may open it as it was opened. */
+  readonly need: Need
   /** Whether it has locks of Git LFS. */
   readonly hasLfsLocks: boolean
   /** The role of the principal that opened it; `admin` for its owner and for admins. */
@@ -140,10 +135,10 @@ export type Repository = RepositoryFields & {
 }
 
 /**
- * Who may do an action: anyone who can see the repository, only those with the role `maintain` or more, or only its owner
- * and others with the role `admin`.
+ * Who may do an action: anyone whose role suffices for the permission, those who may propose a change with any role,
+ * only those with the role `maintain` or more, or only its owner and others with the role `admin`.
  */
-export type Need = 'member' | 'maintainer' | 'owner'
+export type Need = 'member' | 'proposer' | 'maintainer' | 'owner'
 
 type Dependencies = LifeCycleDependencies & {
   directories: Directories
@@ -161,7 +156,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     need: Need,
   ): Promise<Repository> {
     const row = await authorizedRow(by, principal, permission, need)
-    return toRepository({ ...row, ...(await store.at(row)) }, principal)
+    return toRepository({ ...row, ...(await store.at(row)) }, principal, need)
   }
 
   /** Opens a repository as `open` does, or if that hides it from a limited token, as for a caller without a token. */
@@ -188,8 +183,9 @@ export function createRepositories(dependencies: Dependencies): Repositories {
   ): Promise<VisibleRow> {
     const row = await visibleTo(principal, by, permission)
     if (!row) throw 'name' in by ? await absent(principal, by.name) : repositoryDeleted()
-    requireRole(principal, row, permission)
-    if (need !== 'member' && !permission.endsWith(':read')) requireAllRefs(principal)
+    requireRole(principal, row, need === 'proposer' ? 'change:write' : permission)
+    const isOfSettings = need === 'maintainer' || need === 'owner'
+    if (isOfSettings && !permission.endsWith(':read')) requireAllRefs(principal)
     if (need === 'maintainer' && !mayMaintain(principal, row)) throw maintainerRequired()
     if (need === 'owner' && !mayOwn(principal, row)) {
       throw new Problem(
@@ -226,6 +222,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
   function toRepository(
     row: Standing & RepositoryFields & Pick<Repository, 'pruneEpoch'> & { lfsLocks?: number },
     principal: Principal,
+    need: Need = 'member',
   ): Repository {
     const { id, name, description, path, pruneEpoch, createdAt, pushedAt, state } = row
     const { ownerTokenId, ownerUsername, leakGuard, runTokens, visibility } = row
@@ -245,6 +242,7 @@ export function createRepositories(dependencies: Dependencies): Repositories {
       ...settings,
       path,
       pruneEpoch,
+      need,
       hasLfsLocks,
     } as Repository
   }
@@ -281,9 +279,9 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     open: (principal, name, permission, need = 'member') =>
       openBy({ name }, principal, permission, need),
 
-    async openForGit(principal, name, permission) {
+    async openForGit(principal, name, permission, need = 'member') {
       const open = (by: { name: string }) =>
-        openAlsoPublic(principal, permission, (as) => openBy(by, as, permission, 'member'))
+        openAlsoPublic(principal, permission, (as) => openBy(by, as, permission, need))
       try {
         return await open({ name })
       } catch (error) {
@@ -307,10 +305,10 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     reopen: (principal, { id }, permission, need = 'member') =>
       openAlsoPublic(principal, permission, (as) => openBy({ id }, as, permission, need)),
 
-    recheck: (principal, { id }, permission) =>
+    recheck: (principal, { id }, permission, need = 'member') =>
       openAlsoPublic(principal, permission, async (as) => {
-        const row = await authorizedRow({ id }, as, permission, 'member')
-        return toRepository({ ...row, path: directories.pathOf(id) }, as)
+        const row = await authorizedRow({ id }, as, permission, need)
+        return toRepository({ ...row, path: directories.pathOf(id) }, as, need)
       }),
 
     describe: (repository) => describeRepository(dependencies, repository),

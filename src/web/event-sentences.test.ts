@@ -30,7 +30,14 @@ test('runs are described by their state', () => {
 })
 
 test('every kind has a sentence, also without its repository', () => {
-  const data = { findings: [], changed: [], name: 'a<b', username: 'eve', commit: two }
+  const data = {
+    findings: [],
+    changed: [],
+    target: 'refs/heads/x',
+    name: 'a<b',
+    username: 'eve',
+    commit: two,
+  }
   for (const kind of eventKinds) {
     for (const repoName of ['site', null]) {
       const sentence = toSentence(

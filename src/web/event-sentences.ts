@@ -182,6 +182,45 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
       ...[link(shortId(commit), of(`commit/${commit}`)), ' of ', repository],
     ],
   }),
+  'change.opened': ({ number, title }, { who, repository, of }) => ({
+    icon: 'commit',
+    parts: [
+      who,
+      ' proposed ',
+      link(`change ${number}`, of(`changes/${number}`)),
+      ' of ',
+      repository,
+      `: ${title}`,
+    ],
+  }),
+  'change.version_added': ({ number, version, title }, { who, repository, of }) => ({
+    icon: 'commit',
+    parts: [
+      ...[who, ` pushed version ${version} of `, link(`change ${number}`, of(`changes/${number}`))],
+      ...[' of ', repository, `: ${title}`],
+    ],
+  }),
+  'change.updated': ({ number, changed, state, title }, { who, repository, of }) => {
+    const verb = !changed.includes('state') ? 'edited' : state === 'open' ? 'reopened' : 'abandoned'
+    return {
+      icon: 'commit',
+      parts: [
+        who,
+        ` ${verb} `,
+        link(`change ${number}`, of(`changes/${number}`)),
+        ' of ',
+        repository,
+        `: ${title}`,
+      ],
+    }
+  },
+  'change.landed': ({ number, target, title }, { who, repository, of }) => ({
+    icon: 'commit',
+    parts: [
+      ...[who, ' landed ', link(`change ${number}`, of(`changes/${number}`)), ' of ', repository],
+      ` on ${shortRef(target)}: ${title}`,
+    ],
+  }),
   workflow: ({ action, number, attempt, conclusion, name }, { repository, of }) => {
     const run = link(`Run ${number}`, of(`runs/${number}`))
     const ofAttempt = attempt > 1 ? `, attempt ${attempt},` : ''

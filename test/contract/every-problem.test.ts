@@ -58,6 +58,21 @@ const outbound = createOutbound({
   lookup: () => assert.fail('nothing is looked up'),
 })
 
+/** Makes a commit on a branch of a repository. */
+async function commitTo(name: string, where: { branch: string; start?: string }): Promise<void> {
+  const changes = [{ path: 'a.txt', content: where.branch }]
+  await admin.post(`/repos/${name}/commits`, { ...where, message: 'Add a', changes })
+}
+
+/** Proposes a change in a new repository; its number. */
+async function openChange(name: string): Promise<number> {
+  await admin.post('/repos', { name })
+  await commitTo(name, { branch: 'main' })
+  await commitTo(name, { branch: 'topic', start: 'main' })
+  const { body } = await admin.post(`/repos/${name}/changes`, { source: 'topic', target: 'main' })
+  return body.number
+}
+
 async function cancelledRun(): Promise<{ id: string }> {
   await pushFiles(admin, 'small', oneStep('true'))
   const { body } = await admin.post('/repos/small/workflows', {})
@@ -258,6 +273,26 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     await admin.post('/repos/with-lock.git/info/lfs/locks', { path: 'a.txt' })
     const changes = [{ path: 'a.txt', content: 'x' }]
     return member.post('/repos/with-lock/commits', { branch: 'main', message: 'x', changes })
+  },
+  change_not_found: () => admin.get('/repos/site/changes/999'),
+  async change_closed() {
+    const number = await openChange('closed')
+    await admin.patch(`/repos/closed/changes/${number}`, { state: 'abandoned' })
+    return admin.post(`/repos/closed/changes/${number}/land`, { method: 'merge' })
+  },
+  async too_many_changes() {
+    await openChange('many')
+    const [change] = await service.db.selectFrom('changes').selectAll().execute()
+    assert.ok(change)
+    const { db } = service
+    const repository = db.selectFrom('repositories').select('id').where('name', '=', 'many')
+    const { id } = await repository.executeTakeFirstOrThrow()
+    const others = Array.from({ length: 1000 }, (_, index) => {
+      return { ...change, repositoryId: id, number: index + 2, source: '', state: 'open' as const }
+    })
+    await db.insertInto('changes').values(others).execute()
+    await commitTo('many', { branch: 'next', start: 'main' })
+    return admin.post('/repos/many/changes', { source: 'next', target: 'main' })
   },
   async too_many_statuses() {
     const commit = await pushFiles(admin, 'reported', { 'a.txt': 'a' })

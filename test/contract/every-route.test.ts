@@ -69,6 +69,12 @@ async function makePush(owner: Client): Promise<Record<string, string>> {
   return { id: push?.id ?? '', commit: await project.git('rev-parse', 'main') }
 }
 
+async function makeChange(owner: Client): Promise<Record<string, string>> {
+  await makeTopic(owner)
+  const { body } = await owner.post('/repos/site/changes', { source: 'topic', target: 'main' })
+  return { change: String(body.number) }
+}
+
 async function makeTopic(owner: Client): Promise<Record<string, string>> {
   const tree = await project.git('rev-parse', 'main^{tree}')
   const next = await project.git('commit-tree', '-p', 'main', '-m', 'Next', tree)
@@ -359,6 +365,29 @@ const ownExamples: Record<string, Example> = {
     }),
   },
   'GET /repos/:name/commits': { path: '/repos/site/commits?rev=main&limit=1', prepare: makePush },
+  'GET /repos/:name/changes': {
+    path: '/repos/site/changes?state=open&limit=1',
+    prepare: makeChange,
+  },
+  'POST /repos/:name/changes': {
+    path: '/repos/site/changes',
+    body: { source: 'topic', target: 'main', title: 'Another', description: 'A *gate*.' },
+    prepare: makeTopic,
+  },
+  'GET /repos/:name/changes/:number': {
+    path: '/repos/site/changes/{change}',
+    prepare: makeChange,
+  },
+  'PATCH /repos/:name/changes/:number': {
+    path: '/repos/site/changes/{change}',
+    body: { title: 'Another title', state: 'abandoned' },
+    prepare: makeChange,
+  },
+  'POST /repos/:name/changes/:number/land': {
+    path: '/repos/site/changes/{change}/land',
+    body: { method: 'merge' },
+    prepare: makeChange,
+  },
   'GET /repos/:name/commits/:commit/statuses': {
     path: '/repos/site/commits/{commit}/statuses',
     prepare: makePush,

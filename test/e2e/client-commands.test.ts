@@ -381,6 +381,22 @@ steps:
       assert.deepEqual(await jsonInClone('caches', 'list'), [])
     })
 
+    test('a branch is proposed, shown, edited and landed', async () => {
+      await svc('repos', 'create', 'proposals')
+      await writeFile(join(home.path, 'step.txt'), 'a step\n')
+      await svc('commit', 'proposals', 'main', '-m', 'Begin', '--add', 'a=step.txt')
+      await svc('refs', 'set', 'proposals', 'refs/heads/topic', 'main')
+      await svc('commit', 'proposals', 'topic', '-m', 'Go on', '--add', 'b=step.txt')
+      const proposed = await svc('changes', 'propose', 'proposals', 'topic', 'main')
+      assert.match(proposed, /^Change 1: http:.*\/r\/proposals\/changes\/1\n$/)
+      assert.match(await svc('changes', 'list', 'proposals'), /^1 +open +1 +main .* Go on$/m)
+      const edited = await svc('changes', 'edit', 'proposals', '1', '--title', 'Go far')
+      assert.equal(edited, 'Change 1 is open.\n')
+      assert.match(await svc('changes', 'show', 'proposals', '1'), /^Missing: nothing$/m)
+      const landed = await svc('changes', 'land', 'proposals', '1', '--method', 'rebase')
+      assert.match(landed, /^Change 1 has landed: main is now [0-9a-f]{40}\.\n$/)
+    })
+
     test('files are committed, branches merged, refs set and deleted without a clone', async () => {
       await svc('repos', 'create', 'remote')
       await writeFile(join(home.path, 'page.md'), 'A page\n')

@@ -27,7 +27,7 @@ before(async () => {
   owner = await service.client({
     username: 'ada',
     permissions: [
-      'status:write',
+      ...['status:write', 'change:write'],
       ...['repo:read', 'repo:write', 'repo:delete', 'collaborator:write', 'secrets:write'],
       'workflow:trigger',
       ...['webhook:read', 'webhook:write'],
@@ -76,6 +76,19 @@ test('every change is an event, numbered in order, with its actor', async () => 
   await owner.patch('/repos/page', { defaultBranch: 'flows' })
   const tip = (await project.git('rev-parse', 'main')).trim()
   await owner.post(`/repos/page/commits/${tip}/statuses`, { context: 'ci', state: 'success' })
+  const commitTo = (content: string) => {
+    const changes = [{ path: 'topic.txt', content }]
+    const commit = { branch: 'topic', message: 'Go on', changes }
+    return owner.post(
+      '/repos/page/commits',
+      content === '1' ? { ...commit, start: 'main' } : commit,
+    )
+  }
+  await commitTo('1')
+  await owner.post('/repos/page/changes', { source: 'topic', target: 'main' })
+  await commitTo('2')
+  await owner.patch('/repos/page/changes/1', { title: 'Go far' })
+  await owner.post('/repos/page/changes/1/land', { method: 'merge' })
   const { body: run } = await owner.post('/repos/page/workflows', { branch: 'flows' })
   await (await mustClaim(service.admin)).report(...wholeRun())
   await owner.post(`/repos/page/workflows/${run.id}/rerun`, {})
@@ -124,6 +137,8 @@ test('every change is an event, numbered in order, with its actor', async () => 
         'push.leak_allowed',
         'repository.default_branch',
         'status.reported',
+        ...['push', 'change.opened', 'push', 'change.version_added', 'change.updated', 'push'],
+        'change.landed',
         'workflow',
         'workflow',
         'workflow',

@@ -108,6 +108,11 @@ const table: Record<string, Row> = {
   'GET /repos/{name}/pushes/{id}': { takes: 'repo:read' },
   'POST /repos/{name}/pushes/{id}/undo': { takes: 'repo:write' },
   'POST /repos/{name}/commits': { takes: 'repo:write', alsoTakes: 'repo:read' },
+  'GET /repos/{name}/changes': { takes: 'repo:read' },
+  'POST /repos/{name}/changes': { takes: 'change:write' },
+  'GET /repos/{name}/changes/{number}': { takes: 'repo:read' },
+  'PATCH /repos/{name}/changes/{number}': { takes: 'change:write' },
+  'POST /repos/{name}/changes/{number}/land': { takes: 'repo:write', alsoTakes: 'repo:read' },
   'POST /repos/{name}/merges': { takes: 'repo:write', alsoTakes: 'repo:read' },
   'PUT /repos/{name}/refs': { takes: 'repo:write', alsoTakes: 'repo:read' },
   'DELETE /repos/{name}/refs': { takes: 'repo:write', alsoTakes: 'repo:read' },
@@ -213,9 +218,11 @@ function expected(
   if (!path.startsWith('/repos/{name}'))
     return isLimited && !allowsLimited ? 'token_limited' : 'allowed'
   if (role === undefined) return 'repository_not_found'
-  if (role === 'visitor')
-    return takes === 'repo:read' || takes === 'workflow:read' ? 'allowed' : 'role_insufficient'
-  if (role === 'read' && !takes.endsWith(':read')) return 'role_insufficient'
+  // Everybody who can see a repository may propose changes.
+  const readers = takes.endsWith(':read') || takes === 'change:write'
+  const visitors = takes === 'repo:read' || takes === 'workflow:read' || takes === 'change:write'
+  if (role === 'visitor') return visitors ? 'allowed' : 'role_insufficient'
+  if (role === 'read' && !readers) return 'role_insufficient'
   if (hasRefs && (isSetting || (least && !takes.endsWith(':read')))) return 'token_limited'
   if (least && roles.indexOf(role) < roles.indexOf(least)) return 'owner_required'
   return 'allowed'
@@ -405,7 +412,9 @@ onEachServer((start) => {
         // All may fetch it, also with tokens for other repositories.
         const isOpen = repository === 'public' && byRole === 'repository_not_found'
         const wanted = isOpen && takes === 'repo:read' ? 'allowed' : byRole
-        const answered = wanted === 'allowed' ? 200 : wanted === 'repository_not_found' ? 404 : 403
+        // A push may propose a change, which all may who see the repository.
+        const mayBegin = wanted === 'allowed' || wanted === 'role_insufficient'
+        const answered = mayBegin ? 200 : wanted === 'repository_not_found' ? 404 : 403
         assert.equal(status, answered, `${caller.who}: ${pack}`)
         if (caller.isWorkload) continue
         const { body } = await service.admin.post(
@@ -453,10 +462,11 @@ test('each key may fetch and push what the table says, over SSH', async () => {
       const isWithin = limit?.includes(repository) !== false
       const isOpen = repository === 'public'
       const mayRead = isOpen || (isWithin && (username !== 'eve' || repository !== 'site'))
-      const mayWrite = isWithin && username !== 'eve' && username !== 'a-read'
+      // All who see a repository may propose a change.
+      const mayPropose = isWithin && (username !== 'eve' || repository !== 'site')
       for (const [pack, isAllowed] of [
         ['git-upload-pack', mayRead],
-        ['git-receive-pack', mayWrite],
+        ['git-receive-pack', mayPropose],
       ] as const) {
         const { stdout, stderr } = await user.ssh(`${pack} '${repository}.git'`)
         const message = `${username} ${limit}: ${pack} of ${repository}: ${stderr}`

@@ -21,6 +21,7 @@ const rows = [
   ['offline'], // what commands may do beside a server
   ['web'], // pages for people, which know the API by its operations
   ['api', 'ops'], // operations about all of the others, and what an operator does
+  ['changes'], // what is proposed for branches, which pushes make and land
   ['git-server', 'browse', 'workflows', 'webhooks'], // features: they do not know each other; events join them
   ['secrets'],
   ['repositories', 'identity'], // what all features are about, and who is calling
@@ -347,6 +348,7 @@ const entryPoints: Record<string, string[]> = {
     'respond',
   ],
   'git-server/push': [
+    'proposal',
     'push',
     'push-holds',
     'push-options',
@@ -363,7 +365,13 @@ const entryPoints: Record<string, string[]> = {
   'git-server/authorize-push': ['authorize-push', 'await-runs', 'check-push'],
   'git-server/http': ['git-routes'],
   'git-server/lfs': ['lfs-operations', 'lfs-routes', 'lfs-tokens'],
-  'git-server/api-writes': ['api-writes'],
+  'git-server/api-writes': [
+    'api-push',
+    'api-writes',
+    'merge-branch',
+    'write-routes',
+    'write-schemas',
+  ],
   // In the main process, and in the SSH process.
   'git-server/ssh': ['ssh-process', 'ssh-program'],
   'actions/runner/leases': ['lease-thread'],

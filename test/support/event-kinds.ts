@@ -52,6 +52,22 @@ export const sampleData: EventData = {
     description: 'It is good.',
     targetUrl: 'https://ci.example/1',
   },
+  'change.opened': {
+    ...{ number: 7, target: 'refs/heads/main', version: 1 },
+    ...{ commit: 'a'.repeat(40), title: 'Add a gate' },
+  },
+  'change.version_added': {
+    ...{ number: 7, target: 'refs/heads/main', version: 2 },
+    ...{ commit: 'a'.repeat(40), title: 'Add a gate' },
+  },
+  'change.updated': {
+    ...{ number: 7, target: 'refs/heads/main', changed: ['state'] },
+    ...{ state: 'abandoned', title: 'Add a gate' },
+  },
+  'change.landed': {
+    ...{ number: 7, target: 'refs/heads/main', version: 2 },
+    ...{ commit: 'a'.repeat(40), pushId: 'p', title: 'Add a gate' },
+  },
   'lfs_lock.created': { lockId: 'l', path: 'art/logo.psd', username: 'ada' },
   'lfs_lock.deleted': { lockId: 'l', path: 'art/logo.psd', username: 'ada' },
   workflow: {

@@ -17,6 +17,7 @@ export function toPushRow(fields: Fields): PushRow {
     address: null,
     allowedLeaks: null,
     runOptions: null,
+    landing: null,
     bytes: 0,
     ...fields,
   }

@@ -82,7 +82,7 @@ export async function startService({ env = {}, dataDir, ...rest }: Options = {})
     end,
 
     /** A client with a token of its own, made by the admin. */
-    async client(wanted: { permissions?: string[]; username?: string } = {}) {
+    async client(wanted: { permissions?: string[]; username?: string; refs?: string[] } = {}) {
       const { body } = await admin.post('/tokens', { name: 'test', ...wanted })
       return createClient(url, body.token, { id: body.id, username: body.username })
     },

@@ -58,7 +58,9 @@ export function createAccessCheck({ refresh, workflows, repositories }: CheckPar
   return async ({ principal, permission, repository }: Access): Promise<void> => {
     const current = await currentPrincipal(principal)
     // Not to keep its directory in the cache of a shared store, however slow a client is.
-    if (repository && permission) await repositories.recheck(current, repository, permission)
-    else if (permission) requirePermission(current, permission)
+    if (repository && permission) {
+      const need = repository.need === 'proposer' ? 'proposer' : 'member'
+      await repositories.recheck(current, repository, permission, need)
+    } else if (permission) requirePermission(current, permission)
   }
 }

@@ -1,5 +1,6 @@
 import { accessOperations } from './access-operations.ts'
 import { browseOperations } from './browse-operations.ts'
+import { changeOperations } from './change-operations.ts'
 import { namespaceOperations } from './namespace-operations.ts'
 import type { ClientOperation } from './operation.ts'
 import { repositoryOperations } from './repository-operations.ts'
@@ -17,5 +18,6 @@ export const operations: ClientOperation[] = [
   ...runOperations,
   ...browseOperations,
   ...writeOperations,
+  ...changeOperations,
   ...webhookOperations,
 ]

@@ -11,6 +11,7 @@ import type { Body } from '#git/protocol/request-body.ts'
 import { toGitId, zeroId } from '#git/refs/ref-name.ts'
 import { type RefUpdate, readRefs } from '#git/refs/refs.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
+import type { Landing } from '../push/proposal.ts'
 import type { Push, PushAuthority } from '../push/push.ts'
 import { createReceivePack, type ReceivePackParts } from '../receive-pack/receive-pack.ts'
 import type { GitResponse } from '../requests/git-request.ts'
@@ -23,6 +24,8 @@ export type ApiWrite = {
   repository: Repository
   /** Aborted when the client disconnects. */
   signal: AbortSignal
+  /** The changes that it lands, if any. */
+  landing?: Landing | undefined
 }
 
 type ApiPushOptions = {
@@ -65,12 +68,14 @@ export function createPushFromApi(dependencies: ApiPushParts): PushFromApi {
   /** What the authority of a push decided, in its own terms: git passes on only text. */
   type Decided = { push?: Push; error?: unknown; result?: PushResult; isFinished: boolean }
 
-  function watched(decided: Decided): PushAuthority {
+  function watched(decided: Decided, landing: Landing | undefined): PushAuthority {
     return {
       awaitRuns: pushes.awaitRuns,
       requireBytesLeft: pushes.requireBytesLeft,
+      propose: pushes.propose,
       async authorize(push, updates) {
         decided.push = push
+        push.landing = landing
         try {
           const result = await pushes.authorize(push, updates)
           if (result) decided.result = result
@@ -99,7 +104,7 @@ export function createPushFromApi(dependencies: ApiPushParts): PushFromApi {
     const receive = createReceivePack({
       ...dependencies,
       via: 'api',
-      pushes: watched(decided),
+      pushes: watched(decided, write.landing),
       stallMs,
     })
     const { response, output } = createResponse()

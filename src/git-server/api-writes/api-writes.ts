@@ -11,7 +11,7 @@ import { keysOf } from '../requests/git-request.ts'
 import { type ApiPushParts, type ApiWrite, createPushFromApi } from './api-push.ts'
 import { createChangeRef } from './change-ref.ts'
 import { createCreateCommit } from './create-commit.ts'
-import { createMergeBranch } from './merge-branch.ts'
+import { createMergeBranch, type MergeBranch } from './merge-branch.ts'
 import { writeRoutes } from './write-routes.ts'
 
 type Dependencies = ApiPushParts & {
@@ -24,23 +24,27 @@ type Dependencies = ApiPushParts & {
   baseUrl: () => string
 }
 
+type ApiWrites = { routes: Route[]; mergeBranch: MergeBranch }
+
 /** Commits, merges and changes of refs through the API. */
-export function createApiWrites(dependencies: Dependencies): { routes: Route[] } {
+export function createApiWrites(dependencies: Dependencies): ApiWrites {
   const { repositories, store, settings } = dependencies
   const push = createPushFromApi(dependencies)
   const parts = { ...dependencies, push, revisions: createRevisionFinder(dependencies) }
   const limit = createLimit(settings, store)
   const createCommit = createCreateCommit(parts)
-  const mergeBranch = createMergeBranch(parts)
+  const merge = createMergeBranch(parts)
+  const mergeBranch: MergeBranch = (write, request) => limit(write, () => merge(write, request))
   const changeRef = createChangeRef(parts)
   const { commitBodyMaxBytes } = settings
   return {
+    mergeBranch,
     routes: recheckAccess(
       repositories,
       writeRoutes({
         repositories,
         createCommit: (write, request) => limit(write, () => createCommit(write, request)),
-        mergeBranch: (write, request) => limit(write, () => mergeBranch(write, request)),
+        mergeBranch,
         changeRef: {
           set: (write, ref, request) => limit(write, () => changeRef.set(write, ref, request)),
           delete: (write, ref, given) => limit(write, () => changeRef.delete(write, ref, given)),

@@ -47,6 +47,16 @@ const pushing: ProblemCode[] = [
   'database_unavailable',
 ]
 
+/** The problems of a merge. */
+export const mergeProblems: ProblemCode[] = [
+  ...opening,
+  ...pushing,
+  'merge_conflict',
+  'not_fast_forward',
+  'histories_unrelated',
+  'too_many_commits',
+]
+
 /** The routes that change a repository without a clone. Each change is a push. */
 export function writeRoutes(dependencies: Dependencies): Route[] {
   const { repositories, createCommit, mergeBranch, changeRef, commitBodyMaxBytes } = dependencies
@@ -97,14 +107,7 @@ export function writeRoutes(dependencies: Dependencies): Route[] {
       body: MergeBody,
       reply: { 200: MadeMerge, 201: MadeMerge },
       status: 201,
-      problems: [
-        ...opening,
-        ...pushing,
-        'merge_conflict',
-        'not_fast_forward',
-        'histories_unrelated',
-        'too_many_commits',
-      ],
+      problems: mergeProblems,
       handle: async ({ principal, found, body, clientSignal, setStatus }) => {
         const write = { principal, repository: found, signal: clientSignal() }
         const merge = await mergeBranch(write, body)

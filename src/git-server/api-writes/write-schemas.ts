@@ -95,18 +95,17 @@ export const CommitBody = Type.Object(
   closed,
 )
 
+export const MergeMethod = Type.Enum(['merge', 'squash', 'rebase', 'fast-forward'] as const, {
+  description:
+    '`merge` makes a merge commit; `squash` one commit with all changes; `rebase` makes each commit again on top of ' +
+    'the branch, as `git rebase` does; `fast-forward` moves the branch to the commit, which must follow on it',
+})
+
 export const MergeBody = Type.Object(
   {
     base: Branch('The branch that is merged into'),
     head: Revision('What is merged'),
-    method: Type.Union(
-      ['merge', 'squash', 'rebase', 'fast-forward'].map((method) => Type.Literal(method)),
-      {
-        description:
-          '`merge` makes a merge commit; `squash` one commit with all changes; `rebase` makes each commit again on top of ' +
-          'the branch, as `git rebase` does; `fast-forward` moves the branch to the commit, which must follow on it',
-      },
-    ),
+    method: MergeMethod,
     expectedHead: ExpectedHead,
     message: Type.Optional(Message('The message of a merge or squash; Git’s usual one by default')),
     author: Type.Optional(GivenAuthor),

@@ -57,7 +57,13 @@ export async function authorizePush(
   const { refresh, repositories, git } = dependencies
   const principal = await refresh(push.principal)
   if (!principal) throw credentialEnded('token or key')
-  const repository = await repositories.reopen(principal, push.repository, 'repo:write')
+  const need = push.proposal ? 'proposer' : 'member'
+  const repository = await repositories.reopen(principal, push.repository, 'repo:write', need)
+  // It updates no ref of its repository.
+  if (push.proposal) {
+    for (const { ref } of updates) requireRef(principal, ref)
+    return { principal, repository, targets: new Map() }
+  }
   const history = historyOf(git, push)
   const targets = await authorizeUpdates(dependencies, { principal, repository, history }, updates)
   return { principal, repository, targets }
@@ -139,7 +145,7 @@ export async function authorizeGuarded(
   const first = await authorizePush(dependencies, push, updates)
   const lockedPaths = createLockedPaths(dependencies, push, { updates, targets: first.targets })
   const refuseLocked = (db?: Db) => lockedPaths.refuse(first.principal, db)
-  if (first.repository.hasLfsLocks) await refuseLocked()
+  if (first.repository.hasLfsLocks && !push.proposal) await refuseLocked()
   const { allowed, warnings, wasSlow } = await checkFiles(
     dependencies,
     push,

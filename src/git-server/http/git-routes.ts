@@ -8,7 +8,7 @@ import { readArrived, readBody } from '#git/protocol/request-body.ts'
 import type { StreamExchange, StreamRoute } from '#http/route.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 import type { GitEngine } from '../git-engine.ts'
-import { findByGitUrl } from '../requests/find-repository.ts'
+import { findByGitUrl, needOf } from '../requests/find-repository.ts'
 import {
   type GitRequest,
   type GitResponse,
@@ -29,7 +29,8 @@ const permissionFor = (service: Service) =>
 /** The routes of Git's smart protocol at `/repos/<name>.git`. */
 export function gitRoutes({ repositories, engine, settings }: Dependencies): StreamRoute[] {
   const gitOverHttp = createGitOverHttp(engine)
-  const find: StreamRoute['find'] = (request) => findByGitUrl(repositories, request)
+  const find: StreamRoute['find'] = (request) =>
+    findByGitUrl(repositories, request, needOf(request.permission))
 
   return [
     {

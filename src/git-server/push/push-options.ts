@@ -10,6 +10,8 @@ export type PushOptions = {
   skipsRuns: boolean
   /** `ci.input.NAME=value`: inputs for the runs that the push starts. */
   inputs: Record<string, string>
+  /** `topic=NAME`: the change that a proposal continues. */
+  topic: string | undefined
   /** Options that have no effect. */
   unknown: string[]
 }
@@ -23,10 +25,13 @@ export function readPushOptions(options: readonly string[]): PushOptions {
   const unknown: string[] = []
   let isWaiting = false
   let skipsRuns = false
+  let topic: string | undefined
   for (const option of options) {
     const [, leak] = /^leak\.allow=([0-9a-f]{12})$/.exec(option) ?? []
     const [, input, value = ''] = /^ci\.input\.([A-Za-z_][\w-]{0,99})=(.*)$/s.exec(option) ?? []
+    const [, name] = /^topic=([^\p{Cc}]{1,100})$/u.exec(option) ?? []
     if (option === 'wait') isWaiting = true
+    else if (name !== undefined) topic = name
     else if (option === 'ci.skip') skipsRuns = true
     else if (leak !== undefined) allowed.add(leak)
     else if (input !== undefined) inputs.set(input, value)
@@ -37,6 +42,7 @@ export function readPushOptions(options: readonly string[]): PushOptions {
     isWaiting,
     skipsRuns,
     inputs: Object.fromEntries(inputs),
+    topic,
     unknown,
   }
 }
@@ -47,7 +53,7 @@ export function unknownOption(option: string): string {
   const start = characters.slice(0, shownMaxLength).join('')
   const shown = characters.length > shownMaxLength ? `${start}…` : start
   return (
-    `The push option "${shown}" has no effect. The options are wait, ci.skip, ci.input.NAME=value, and leak.allow with ` +
-    'the id of a finding.'
+    `The push option "${shown}" has no effect. The options are wait, ci.skip, ci.input.NAME=value, topic=NAME, and ` +
+    'leak.allow with the id of a finding.'
   )
 }

@@ -5,6 +5,7 @@ import type { Git } from '#git/process/git-process.ts'
 import type { OnProgress, PushResult } from '#git/protocol/hook-channel.ts'
 import type { PushedUpdate, RefUpdate } from '#git/refs/refs.ts'
 import type { Repository } from '#repositories/repositories.ts'
+import type { Landing, ProposalOptions } from './proposal.ts'
 
 /** A push, from the start of its git process. */
 export type Push = {
@@ -27,6 +28,10 @@ export type Push = {
   objects?: readonly PackedObject[] | undefined
   /** Ids of findings of the leak guard that it may contain: its push options `leak.allow`. */
   allowedLeaks?: string[] | undefined
+  /** Present when it proposes a change, in place of updating a ref. */
+  proposal?: ProposalOptions | undefined
+  /** The changes that it lands, if any. */
+  landing?: Landing | undefined
   /** The options of the push for the runs that it starts; undefined without any. */
   runOptions?: PushRunOptions | undefined
 }
@@ -46,6 +51,11 @@ export type PushAuthority = {
    * shared store there is no git process that moves the refs: they are moved here, and the result is returned.
    */
   authorize: (push: Push, updates: RefUpdate[]) => Promise<PushResult | undefined>
+  /**
+   * Makes the version that a proposal was authorized for, once its objects are in the repository. A shared store makes it
+   * when the push is authorized.
+   */
+  propose: (push: Push, updates: RefUpdate[]) => Promise<PushResult>
   /**
    * Completes the journal's record of a push and publishes its updates, once git has moved its refs or has ended. False
    * when that failed; the journal then retries it until it succeeds.

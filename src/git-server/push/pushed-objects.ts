@@ -19,7 +19,11 @@ type PushedObjects = {
 /** Looks at the objects of a push while they are in quarantine: see tmp_objdir_env in Git's tmp-objdir.c. */
 export async function readPushedObjects(
   git: Git,
-  { repository, quarantine, isFastForward }: Push,
+  {
+    repository,
+    quarantine,
+    isFastForward,
+  }: Pick<Push, 'repository' | 'quarantine' | 'isFastForward'>,
   updates: RefUpdate[],
 ): Promise<PushedObjects> {
   const scopedGit = await openQuarantine(git, { repository, quarantine })

@@ -17,7 +17,7 @@ export function holdReport(
   child: GitProcess,
   request: PushRequest,
   finalize: () => Promise<boolean>,
-  advise: () => Promise<string | undefined>,
+  advise: () => Promise<string[]>,
 ): ReportHold {
   const hasSideBands = request.capabilities.has('side-band-64k')
   const splitter = splitReport(hasSideBands)
@@ -36,13 +36,13 @@ export function holdReport(
 export async function finishPush(
   { options }: Pick<PushRequest, 'options'>,
   finalized: Promise<boolean>,
-  advised: Promise<string | undefined>,
+  advised: Promise<string[]>,
 ): Promise<string[]> {
   const finished = within(finishMaxMs, finalized).catch(() => false)
   // Advice is not worth a failure.
-  const [isFinished, advice] = await Promise.all([finished, advised.catch(() => undefined)])
+  const [isFinished, advice] = await Promise.all([finished, advised.catch(() => [])])
   const lines = readPushOptions(options).unknown.map(unknownOption)
-  if (advice !== undefined) lines.push(advice)
+  lines.push(...advice)
   return isFinished ? lines : [...lines, finishedLater]
 }
 

@@ -23,8 +23,8 @@ type Pushed = {
   updates: readonly RefUpdate[]
 }
 
-/** The line for the client's terminal about new workflow files in GitHub's folder; undefined when they need none. */
-export async function unrunWorkflows(pushed: Pushed): Promise<string | undefined> {
+/** Lines for the client's terminal about new workflow files in GitHub's folder. */
+export async function unrunWorkflows(pushed: Pushed): Promise<string[]> {
   const { directory, reader, updates } = pushed
   const branches = updates.filter(
     ({ ref, after }) => ref.startsWith(branchPrefix) && after !== zeroId,
@@ -38,9 +38,9 @@ export async function unrunWorkflows(pushed: Pushed): Promise<string | undefined
     const command = hasOwn
       ? `git mv ${names.map((name) => toWord(`${githubFolder}/${name}`)).join(' ')} ${workflowsFolder}/`
       : `mkdir -p .svc && git mv ${githubFolder} ${workflowsFolder}`
-    return `Workflows in ${githubFolder} are not run here. To run them, move them: ${command}`
+    return [`Workflows in ${githubFolder} are not run here. To run them, move them: ${command}`]
   }
-  return undefined
+  return []
 }
 
 /** What a new branch is compared with: the default branch before the push. */

@@ -83,6 +83,7 @@ export function createDefaultBranches(dependencies: Dependencies): DefaultBranch
           address: actor.origin?.address ?? null,
           allowedLeaks: null,
           runOptions: null,
+          landing: null,
           bytes: 0,
         })
       })

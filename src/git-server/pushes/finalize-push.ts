@@ -22,6 +22,7 @@ import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import { measureRepository } from '#repositories/repository-sizes.ts'
 import { isHeadChosen, markHeadChosen, recordPushed } from '#repositories/repository-store.ts'
 import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
+import type { Landing, Proposals } from '../push/proposal.ts'
 import type { Push } from '../push/push.ts'
 import { findApplied, intendedOf } from './applied-updates.ts'
 import { toDefaultBranchEvent, toLeakEvent, toPushEvents } from './push-events.ts'
@@ -39,6 +40,7 @@ type Dependencies = {
   db: Database
   publish: Publish
   git: Git
+  proposals: Pick<Proposals, 'land'>
   directories: Pick<Directories, 'pathOf'>
   retainedCommits: Pick<RetainedCommits, 'retain'>
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
@@ -52,7 +54,8 @@ type Dependencies = {
  * Pushes of one repository must be finalized one after another: the record of one determines what the next applied.
  */
 export function createFinalizePush(dependencies: Dependencies) {
-  const { db, publish, git, directories, retainedCommits, repositoryHolds } = dependencies
+  const { db, publish, git, proposals, directories, retainedCommits, repositoryHolds } =
+    dependencies
   const { clock, faultPoint, log } = dependencies
 
   /**
@@ -167,7 +170,12 @@ export function createFinalizePush(dependencies: Dependencies) {
       const about = { ...aboutOf(push), pushId: id, via: push.via, name }
       const events = toPushEvents(about, updates)
       const more = change ? [toDefaultBranchEvent(aboutOf(push), change)] : []
-      await publish(tx, now, [...events, ...leakEventsOf(push, name), ...more])
+      const landing = landingOf(push)
+      const commit = updates[0]?.after ?? ''
+      const landings = landing
+        ? await proposals.land(tx, { ...aboutOf(push), ...landing, pushId: id, commit, now })
+        : []
+      await publish(tx, now, [...events, ...leakEventsOf(push, name), ...more, ...landings])
       faultPoint('push.published')
     })
     faultPoint('push.settled')
@@ -184,6 +192,11 @@ function aboutOf({ repositoryId, actorId, actorUsername, via, address }: PushRow
   // Commands on the server have no address.
   const origin = address === null ? undefined : { via: isByGit ? via : ('api' as const), address }
   return { actor: { id: actorId, username: actorUsername, origin }, repositoryId }
+}
+
+function landingOf({ landing }: PushRow): Landing | undefined {
+  // Only the lifecycle of pushes writes it.
+  return landing === null ? undefined : JSON.parse(landing)
 }
 
 function leakEventsOf(push: PushRow, repositoryName: string): Event[] {

@@ -21,17 +21,20 @@ import type { Directories } from '#repositories/directories/directories.ts'
 import { enforceByteLimit } from '#repositories/namespace-limits.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import { lockSizes } from '#repositories/repository-size-store.ts'
+import type { Store } from '#repositories/store/store.ts'
 import {
   authorizeGuarded,
   type PushAuthorization,
   refuseDefaultDeletion,
 } from '../authorize-push/authorize-push.ts'
 import type { AllowedLeak } from '../leak-guard/leak-guard.ts'
+import type { Proposals } from '../push/proposal.ts'
 import type { Push } from '../push/push.ts'
 import { decideFormat } from '../push/push-holds.ts'
 import { toIntended } from './applied-updates.ts'
 import { createDefaultBranches } from './default-branches.ts'
 import { createFinalizePush } from './finalize-push.ts'
+import { createLocalVersions } from './make-versions.ts'
 import { type PushLifecycle, UpdatesRefusedError } from './push-lifecycle.ts'
 import {
   deleteUnfinished,
@@ -45,6 +48,8 @@ import { createRetainedCommits } from './retained-commits.ts'
 export type LocalPushParts = PushAuthorization & {
   db: Database
   publish: Publish
+  proposals: Proposals
+  store: Pick<Store, 'packBytes'>
   directories: Pick<Directories, 'pathOf'>
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
   settings: Pick<PlainSettings, 'undoDays'>
@@ -73,7 +78,10 @@ export function createLocalPushLifecycle(dependencies: LocalPushParts): PushLife
   // The pushes whose records are not finished, except those of an earlier process.
   const known = new Map<string, Push>()
 
+  const versions = createLocalVersions({ ...dependencies, exclusively })
+
   async function authorize(push: Push, updates: RefUpdate[]): Promise<PushResult | undefined> {
+    if (push.proposal) return versions.authorize(push, updates)
     const locksCreated = lfsLocks.created()
     const authorized = await authorizeGuarded(dependencies, push, updates)
     const { principal, repository, targets, allowed, warnings, recheck, refuseLocked } = authorized
@@ -120,6 +128,7 @@ export function createLocalPushLifecycle(dependencies: LocalPushParts): PushLife
       address: principal.origin?.address ?? null,
       allowedLeaks: toAllowedColumn(allowed),
       runOptions: push.runOptions ? JSON.stringify(push.runOptions) : null,
+      landing: push.landing ? JSON.stringify(push.landing) : null,
       bytes,
     }
     if (bytes === 0) await insertPush(db, row)
@@ -201,6 +210,8 @@ export function createLocalPushLifecycle(dependencies: LocalPushParts): PushLife
 
   return {
     authorize,
+    propose: versions.propose,
+    makeVersion: versions.make,
     finalize,
     sweep,
     defaultBranches: createDefaultBranches({ db, exclusively, recordAndFinalize, clock }),

@@ -1,6 +1,7 @@
 import type { RefUpdate } from '#git/refs/refs.ts'
 import type { Push, PushAuthority } from '../push/push.ts'
 import type { DefaultBranches } from './default-branches.ts'
+import type { MakeVersions } from './make-versions.ts'
 
 /**
  * The life of a push, from its authorization in git's hook to its events. With a local store it is recorded before git
@@ -13,6 +14,8 @@ export type PushLifecycle = Omit<PushAuthority, 'awaitRuns' | 'requireBytesLeft'
    */
   apply: (push: Push, updates: RefUpdate[]) => Promise<boolean>
   defaultBranches: DefaultBranches
+  /** Makes a version of a change of a commit of the repository. */
+  makeVersion: MakeVersions['make']
   /** Finalizes or discards every unfinished push whose git has ended, in one repository or in all. */
   sweep: (repositoryId?: string) => Promise<void>
   /** Releases retained commits whose period is over. */

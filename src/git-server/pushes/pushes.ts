@@ -1,4 +1,5 @@
 import { increasing } from '#base/clock.ts'
+import { createTaskGroup } from '#base/concurrency/task-group.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Route } from '#http/route.ts'
 import { findBytesLeft } from '#repositories/namespace-limits.ts'
@@ -11,6 +12,7 @@ import type { GitLimiters } from '../requests/git-limiters.ts'
 import type { DefaultBranches } from './default-branches.ts'
 import { createLocalPushLifecycle, type LocalPushParts } from './local-push-lifecycle.ts'
 import { createPushJournal } from './push-journal.ts'
+import type { PushLifecycle } from './push-lifecycle.ts'
 import { pushRoutes } from './push-routes.ts'
 import { createSharedPushLifecycle } from './shared-push-lifecycle.ts'
 import { createUndo } from './undo.ts'
@@ -21,6 +23,8 @@ export type Pushes = PushAuthority & {
   routes: Route[]
   defaultBranches: DefaultBranches
   checkPush: CheckPush
+  /** Makes a version of a change of a commit of the repository. */
+  makeVersion: PushLifecycle['makeVersion']
   /** Finalizes or discards every unfinished push whose git has ended. */
   sweep: () => Promise<void>
   /** Releases retained commits whose period is over. */
@@ -42,7 +46,7 @@ export type PushesParts = LocalPushParts &
   }
 
 export function createPushes(dependencies: PushesParts): Pushes {
-  const { db, git, store, repositories, limiters, settings, clock } = dependencies
+  const { db, git, store, proposals, repositories, limiters, settings, clock } = dependencies
   const journal = createPushJournal({ db, settings, clock })
   const { shared } = store
   const common = { ...dependencies, clock: increasing(clock) }
@@ -51,6 +55,7 @@ export function createPushes(dependencies: PushesParts): Pushes {
     : createLocalPushLifecycle(common)
   const undo = createUndo({ db, git, pushes: lifecycle, pushJournal: journal, limiters })
   const waiting = createWaitingPushes(dependencies)
+  const following = createTaskGroup()
   return {
     awaitRuns: waiting.awaitRuns,
     async requireBytesLeft({ id, namespaceId }, bytes) {
@@ -60,13 +65,24 @@ export function createPushes(dependencies: PushesParts): Pushes {
     },
     endWaits: waiting.stop,
     authorize: lifecycle.authorize,
-    finalize: lifecycle.finalize,
+    async finalize(push) {
+      const isFinished = await lifecycle.finalize(push)
+      // Not awaited: a push is done when its refs have moved.
+      if (push.id !== undefined && !push.proposal)
+        void following.add(proposals.follow(push.repository, push.principal))
+      return isFinished
+    },
+    propose: lifecycle.propose,
+    makeVersion: lifecycle.makeVersion,
     routes: pushRoutes({ db, repositories, pushJournal: journal, undo }),
     defaultBranches: lifecycle.defaultBranches,
     checkPush: createCheckPush(dependencies),
     sweep: () => lifecycle.sweep(),
     expire: lifecycle.expire,
     prune: journal.prune,
-    drain: lifecycle.drain,
+    async drain() {
+      await following.settled()
+      await lifecycle.drain()
+    },
   }
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '#base/clock.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
-import { newIdAfter } from '#base/ids.ts'
+import { newId, newIdAfter } from '#base/ids.ts'
 import type { Log } from '#base/log.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Db } from '#database/schema.ts'
@@ -29,10 +29,12 @@ import {
   defaultBranchDeletion,
   type PushAuthorization,
 } from '../authorize-push/authorize-push.ts'
+import type { Proposals } from '../push/proposal.ts'
 import type { Push } from '../push/push.ts'
 import { decideFormat } from '../push/push-holds.ts'
 import { readPushedObjects, withPushLimits } from '../push/pushed-objects.ts'
 import { createSharedDefaultBranches } from './default-branches.ts'
+import { createSharedVersions } from './make-versions.ts'
 import { toDefaultBranchEvent, toLeakEvent, toPushEvents } from './push-events.ts'
 import { type PushLifecycle, UpdatesRefusedError } from './push-lifecycle.ts'
 import { findLastPushId, findPushes, insertPush, toAllowedColumn } from './push-store.ts'
@@ -40,6 +42,7 @@ import { createSharedRetention } from './retained-commits.ts'
 
 type Dependencies = PushAuthorization & {
   store: Store
+  proposals: Proposals
   shared: SharedChanges
   publish: Publish
   settings: Pick<PlainSettings, 'undoDays'>
@@ -60,6 +63,13 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
   const limitedGit = withPushLimits(git, settings)
   /** Committed changes whose objects are still in quarantine, by the ids of their pushes. */
   const quarantined = new Map<string, CommittedChange>()
+  const versions = createSharedVersions({
+    ...dependencies,
+    onCommitted(push, change) {
+      push.id = newId(clock.now())
+      quarantined.set(push.id, change)
+    },
+  })
 
   async function commit(
     push: Push,
@@ -164,6 +174,7 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
       address: principal.origin?.address ?? null,
       allowedLeaks: toAllowedColumn(allowed),
       runOptions: push.runOptions ? JSON.stringify(push.runOptions) : null,
+      landing: push.landing ? JSON.stringify(push.landing) : null,
     })
     const { name } = change
     const about = { actor: principal, repositoryId: repository.id }
@@ -171,7 +182,11 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
     const more = change.head ? [toDefaultBranchEvent(about, change.head)] : []
     const leak = { ...about, pushId: id, via: push.via, repositoryName: name }
     const leaks = allowed.length > 0 ? [toLeakEvent(leak, allowed)] : []
-    await publish(tx, now, [...events, ...leaks, ...more])
+    const landed = push.landing && {
+      ...{ ...about, ...push.landing, pushId: id, commit: updates[0]?.after ?? '', now },
+    }
+    const landings = landed ? await dependencies.proposals.land(tx, landed) : []
+    await publish(tx, now, [...events, ...leaks, ...more, ...landings])
     faultPoint('shared-push.recorded')
   }
 
@@ -190,7 +205,8 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
   }
 
   return {
-    async authorize(push, updates): Promise<PushResult> {
+    async authorize(push, updates): Promise<PushResult | undefined> {
+      if (push.proposal) return versions.authorize(push, updates)
       const { decisions, areObjectsStored, warnings } = await authorizeAndCommit(push, updates)
       faultPoint('shared-push.committed')
       // Git moves the objects out of the quarantine once the hook has succeeded.
@@ -201,6 +217,9 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
         warnings: [...warnings, ...toWarnings(decisions)],
       }
     },
+
+    propose: versions.propose,
+    makeVersion: versions.make,
 
     async finalize({ id, repository }) {
       await show(repository.id, id)

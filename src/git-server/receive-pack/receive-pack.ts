@@ -1,3 +1,4 @@
+import { roleInsufficient } from '#access/may.ts'
 import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
 import type { FreeSpace } from '#config/free-space.ts'
@@ -10,8 +11,9 @@ import { type Authorize, answerHook } from '#git/protocol/hook-channel.ts'
 import { flushPacket, packet } from '#git/protocol/pkt-line.ts'
 import { type PushRequest, readPushRequest } from '#git/protocol/push-commands.ts'
 import { type Body, limited } from '#git/protocol/request-body.ts'
-import { zeroId } from '#git/refs/ref-name.ts'
+import { proposalRefs, zeroId } from '#git/refs/ref-name.ts'
 import { objectFormatOf } from '#git/refs/refs.ts'
+import { readProposal } from '../push/proposal.ts'
 import type { Push, PushAuthority } from '../push/push.ts'
 import type { PushHolds } from '../push/push-holds.ts'
 import { type PushOptions, readPushOptions } from '../push/push-options.ts'
@@ -55,6 +57,8 @@ export type ReceivePackParts = {
 // What a client may send before it has a permit, so that a client that thinks holds up no other.
 const unpermittedMaxBytes = 64 * 1024
 
+// The server makes a version of a change in place of the ref that is proposed to.
+const proposalConfig = { 'receive.procReceiveRefs': proposalRefs.slice(0, -1) }
 // With a shared store, the server moves the refs, and a directory is a cache that need not survive a power failure.
 const sharedStoreConfig = { 'receive.procReceiveRefs': 'refs', 'core.fsync': 'none' }
 
@@ -86,27 +90,33 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
     const { allowedLeaks } = options
     const isAtomic = pushRequest.capabilities.has('atomic')
     const runOptions = toRunOptions(options)
+    const proposal = readProposal(pushRequest)
     const push: Push = {
-      ...{ principal, repository, via },
+      ...{ principal, repository, via, proposal },
       ...{ isAtomic, isFastForward, allowedLeaks, runOptions },
     }
     const { updates } = pushRequest
+    let lines: string[] = []
     const authority: Pick<PushAuthority, 'authorize' | 'finalize'> = {
-      authorize(received, given) {
+      async authorize(received, given) {
         watched.onReceived?.()
-        return pushes.authorize(received, given)
+        const result = await pushes.authorize(received, given)
+        lines = result?.lines ?? []
+        return result
       },
       finalize: pushes.finalize,
     }
     await using hold = await pushHolds.acquire(repository, objectFormatOf(updates))
     // Processes of before the first push read objects of another format.
     if (repository.objectFormat === null) await closeReadersOf(repository.path)
-    if (!hasSharedStore && !options.isWaiting) {
+    if (!hasSharedStore && !options.isWaiting && !proposal) {
       const small = { pushes: authority, watched, request: pushRequest, push, ahead, hold }
       const outcome = await smallPacks.receive(small)
       if (outcome !== undefined) return outcome
     }
-    const shortcut = await smallPacks.settingsFor(repository.path, ahead)
+    const shortcut = proposal
+      ? proposalConfig
+      : await smallPacks.settingsFor(repository.path, ahead)
     const config = hasSharedStore ? { ...shortcut, ...sharedStoreConfig } : shortcut
     const { protocol } = watched
     await using child = await git.startPush(repository.path, { protocol, config })
@@ -120,8 +130,17 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
       }
       return authority.authorize(push, given)
     }
-    const hookAnswered = answerHook(child.channel, pushRequest.updates, authorize).catch((error) =>
-      log.error({ err: error }, 'push authorization failed'),
+    const complete = async () => {
+      const result = await pushes.propose(push, pushRequest.updates).catch((error) => {
+        if (!(error instanceof Problem)) log.error({ err: error }, 'proposal failed')
+        throw error
+      })
+      lines = result.lines ?? []
+      return result
+    }
+    const settle = proposal && !hasSharedStore ? complete : undefined
+    const hookAnswered = answerHook(child.channel, pushRequest.updates, authorize, settle).catch(
+      (error) => log.error({ err: error }, 'push authorization failed'),
     )
     let finalized: Promise<boolean> | undefined
     const finalize = () => {
@@ -130,9 +149,11 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
       return finalized
     }
     const { path: directory } = repository
-    const reportHold = holdReport(child, pushRequest, finalize, () =>
-      unrunWorkflows({ directory, reader: pool.of(directory), updates: pushRequest.updates }),
-    )
+    const reportHold = holdReport(child, pushRequest, finalize, async () => {
+      const { updates } = pushRequest
+      const advice = await unrunWorkflows({ directory, reader: pool.of(directory), updates })
+      return [...lines, ...advice]
+    })
     try {
       const { onComplete } = response
       return await respond(watched, { child, input: ahead.whole, onComplete, reportHold }, log)
@@ -166,7 +187,8 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
     // The body of a refused push is not read to its end here; the transport discards the rest.
     using _input = { [Symbol.dispose]: () => void input.return().catch(() => {}) }
     const pushRequest = await readPushRequest(input, settings.pushMaxRefs)
-    const { updates, refusal } = pushRequest
+    const { updates } = pushRequest
+    const refusal = pushRequest.refusal ?? refusalOf(request, pushRequest)
     if (refusal) return refuse(request, { ...pushRequest, refusal })
     if (mayBeEmpty && updates.length === 0) return respondEmpty(request.response)
     isThinking = true
@@ -181,6 +203,20 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
       return refuse({ ...request, sendsAllFirst: false }, { ...pushRequest, refusal: error })
     }
   }
+}
+
+/** The Problem of a push that is neither a proposal nor allowed to the role of its caller. */
+function refusalOf(
+  { repository }: GitRequest,
+  request: Pick<PushRequest, 'updates' | 'options'>,
+): Problem | undefined {
+  try {
+    if (readProposal(request) || repository.role !== 'read') return undefined
+  } catch (error) {
+    if (error instanceof Problem) return error
+    throw error
+  }
+  return roleInsufficient({ ...repository, isVisitor: repository.isVisitor ?? false })
 }
 
 function toRunOptions({ skipsRuns, inputs }: PushOptions): PushRunOptions | undefined {

@@ -178,7 +178,7 @@ export function createSmallPushes(
     const mayHaveWorkflows = isDone && taken?.objects?.some(isAboveWorkflows)
     const advised = mayHaveWorkflows
       ? unrunWorkflows({ directory, reader: pool.of(directory), updates: [update] })
-      : Promise.resolve(undefined)
+      : Promise.resolve([])
     lines.push(...(await finishPush(request, finalized, advised)))
     const report = reportOf(new Map([[ref, refusal]]))
     response.respondWithBytes(Buffer.concat([...lines.map(notice), report, flushPacket]))

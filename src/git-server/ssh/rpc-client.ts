@@ -78,6 +78,7 @@ export function createSshRpcClient(backend: SshRpcServer): SshRpcClient {
       if (id !== undefined) push.id = id
       return result
     },
+    propose: (push, updates) => backend.propose(toSshPush(push), updates),
     finalize: async ({ id, refused }) => id === undefined || backend.finalize(id, refused),
   }
 
@@ -92,7 +93,7 @@ export function createSshRpcClient(backend: SshRpcServer): SshRpcClient {
 
 function toSshPush(push: Push): SshPush {
   const { principal, repository, isFastForward, isAtomic } = push
-  const { quarantine, allowedLeaks, runOptions } = push
+  const { quarantine, allowedLeaks, proposal, runOptions } = push
   return {
     principal,
     repository,
@@ -100,6 +101,7 @@ function toSshPush(push: Push): SshPush {
     isAtomic,
     quarantine,
     allowedLeaks,
+    proposal,
     runOptions,
   }
 }

@@ -7,7 +7,7 @@ import type { PushResult } from '#git/protocol/hook-channel.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
 import type { CreateLoginLink, LoginLink } from '#identity/sessions/login-links.ts'
 import type { SshKeys } from '#identity/ssh-keys/ssh-keys.ts'
-import type { Repositories, Repository } from '#repositories/repositories.ts'
+import type { Need, Repositories, Repository } from '#repositories/repositories.ts'
 import type { Hold } from '#repositories/repository-holds.ts'
 import type { Store } from '#repositories/store/store.ts'
 import type { LfsTokens } from '../lfs/lfs-tokens.ts'
@@ -22,7 +22,12 @@ export type SshRpcServer = {
   identify: (blob: Uint8Array) => ReturnType<SshKeys['identify']>
   principalOf: SshKeys['principalOf']
   hasPublic: Repositories['hasPublic']
-  open: (principal: Principal, name: string, permission: Permission) => Promise<Repository>
+  open: (
+    principal: Principal,
+    name: string,
+    permission: Permission,
+    need: Need,
+  ) => Promise<Repository>
   recheckAccess: (access: Access) => Promise<void>
   /** Throws the Problem of a part of the service that is unavailable. */
   requireParts: () => Promise<void>
@@ -51,6 +56,7 @@ export type SshRpcServer = {
   ) => Promise<PushRunOptions | undefined>
   /** Ends a wait, because the push has ended. */
   endWait: (wait: number) => Promise<void>
+  propose: (push: SshPush, updates: RefUpdate[]) => Promise<PushResult>
   finalize: (pushId: string, refused: string[] | undefined) => Promise<boolean>
   observe: (operation: Operation) => Promise<void>
   observeFetch: (source: FetchSource) => Promise<void>
@@ -65,6 +71,7 @@ export type SshPush = Pick<
   | 'isAtomic'
   | 'quarantine'
   | 'allowedLeaks'
+  | 'proposal'
   | 'runOptions'
 >
 
@@ -114,7 +121,7 @@ export function createSshRpcServer(
     principalOf: sshKeys.principalOf,
     hasPublic: repositories.hasPublic,
 
-    open: (principal, name, permission) => repositories.openForGit(principal, name, permission),
+    open: repositories.openForGit,
     recheckAccess,
     requireParts,
     reclaim: parts.reclaim,
@@ -182,6 +189,8 @@ export function createSshRpcServer(
       }
     },
 
+    propose: (about, updates) => pushes.propose({ ...about, via: 'ssh' }, updates),
+
     endWait: async (wait) => waits.get(wait)?.abort(pushEnded()),
 
     observe: async (operation) => onOperation(operation),
@@ -204,6 +213,7 @@ export function createSshRpcServer(
       acquirePermit: tracked(functions.acquirePermit),
       acquireHold: tracked(functions.acquireHold),
       authorize: tracked(functions.authorize),
+      propose: tracked(functions.propose),
       awaitRuns: tracked(functions.awaitRuns),
     },
 

@@ -4,6 +4,7 @@ import { listAll } from '#base/list-all.ts'
 import { Problem } from '#base/problem.ts'
 import type { GitEngine } from '../git-engine.ts'
 import { lfsOperations } from '../lfs/lfs-operations.ts'
+import { needOf } from '../requests/find-repository.ts'
 import type { GitRequest, RequestOutcome } from '../requests/git-request.ts'
 import type { SshRpcServer } from './rpc-server.ts'
 import type { Call, SshCommand } from './ssh-command.ts'
@@ -46,7 +47,7 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
       usage: '<name>',
       summary: 'show the details of a repository',
       async run({ caller: { principal }, repositoryName }) {
-        const repository = await backend.open(principal, repositoryName, 'repo:read')
+        const repository = await backend.open(principal, repositoryName, 'repo:read', 'member')
         const described = await backend.describe(repository)
         return { text: toDetails(described), json: described }
       },
@@ -139,11 +140,12 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
     permission: 'repo:read' | 'repo:write',
     serve: (request: GitRequest) => Promise<RequestOutcome>,
   ): Promise<RequestOutcome> {
-    const request = await open(call, permission)
+    const need = needOf(permission)
+    const request = await open(call, permission, need)
     const { principal, repository } = request
     const lost = new AbortController()
     const handle = accessWatch.add({
-      access: [{ principal, permission, repository: { id: repository.id } }],
+      access: [{ principal, permission, repository: { id: repository.id, need } }],
       end: (problem) => lost.abort(problem),
     })
     try {
@@ -159,9 +161,13 @@ export function createSshCommands({ engine, backend, accessWatch }: Dependencies
     }
   }
 
-  async function open(call: Call, permission: 'repo:read' | 'repo:write'): Promise<GitRequest> {
+  async function open(
+    call: Call,
+    permission: 'repo:read' | 'repo:write',
+    need: ReturnType<typeof needOf>,
+  ): Promise<GitRequest> {
     const { principal } = call.caller
-    const repository = await backend.open(principal, call.repositoryName, permission)
+    const repository = await backend.open(principal, call.repositoryName, permission, need)
     return { ...call, principal, repository, sendsAllFirst: false }
   }
 

@@ -24,10 +24,15 @@ export type OnProgress = (line: string) => void
 
 /** What became of a push. */
 export type PushResult = {
-  /** By ref: why it is refused, or undefined. Without results, git moves the refs. */
-  results?: { ref: string; refusal: string | undefined }[]
+  /**
+   * By ref: why it is refused, or undefined, and the name of the ref that was made in its place. Without results, git moves
+   * the refs.
+   */
+  results?: { ref: string; refusal: string | undefined; name?: string }[]
   /** Lines for the client's terminal. */
   warnings: string[]
+  /** Further lines, at the end of the push. */
+  lines?: string[]
   /** Whether nothing was changed, so that git must drop the objects. */
   isDeclined: boolean
 }
@@ -50,11 +55,13 @@ export async function assertHooks(): Promise<void> {
  * Authorizes a push for the hooks at the other end of a channel. The pre-receive hook sends its input (githooks(5)): a
  * line `<before> <after> <ref>` for each update, then the directory of the new objects between two NULs. An update that
  * is not in the push request fails the push. When the updates have been made, the proc-receive hook reports that to git.
+ * `complete` makes them at that time, when the objects are in the repository, if `authorize` has not.
  */
 export async function answerHook(
   channel: Duplex,
   requested: RefUpdate[],
   authorize: Authorize,
+  complete?: () => Promise<PushResult>,
 ): Promise<void> {
   const question = await readQuestion(channel, requested.length).catch((error) => {
     const isOpen = !channel.destroyed
@@ -78,7 +85,20 @@ export async function answerHook(
   if (result?.isDeclined) return refuse(channel, toReasons(result))
   const warnings = result?.warnings.map((line) => toNotice(`warning: ${line}`)) ?? []
   channel.write(`${warnings.join('')}ok\n`)
-  if (result?.results) await report(channel, result.results)
+  if (result?.results) await report(channel, async () => result.results ?? [])
+  else if (complete) await report(channel, () => resultsOf(complete, requested))
+}
+
+async function resultsOf(
+  complete: () => Promise<PushResult>,
+  requested: RefUpdate[],
+): Promise<NonNullable<PushResult['results']>> {
+  try {
+    return (await complete()).results ?? []
+  } catch (error) {
+    const refusal = toProblem(error).message
+    return requested.map(({ ref }) => ({ ref, refusal }))
+  }
 }
 
 function refuse(channel: Duplex, reason: string): void {
@@ -98,7 +118,10 @@ function toReasons({ results = [] }: PushResult): string {
 }
 
 /** Gives the proc-receive hook its output: "proc-receive" in githooks(5). */
-async function report(channel: Duplex, results: NonNullable<PushResult['results']>): Promise<void> {
+async function report(
+  channel: Duplex,
+  settle: () => Promise<NonNullable<PushResult['results']>>,
+): Promise<void> {
   try {
     for await (const _ of channel.iterator({ destroyOnReturn: false })) break
   } catch (error) {
@@ -106,9 +129,10 @@ async function report(channel: Duplex, results: NonNullable<PushResult['results'
     if (channel.destroyed) return
     throw error
   }
-  const lines = results.map(({ ref, refusal }) =>
-    packet(refusal === undefined ? `ok ${ref}\n` : `ng ${ref} ${printable(refusal)}\n`),
-  )
+  const lines = (await settle()).flatMap(({ ref, refusal, name }) => {
+    if (refusal !== undefined) return [packet(`ng ${ref} ${printable(refusal)}\n`)]
+    return [`ok ${ref}\n`, ...(name === undefined ? [] : [`option refname ${name}\n`])].map(packet)
+  })
   channel.end(Buffer.concat([packet('version=1\n'), flushPacket, ...lines, flushPacket]))
 }
 

@@ -1,4 +1,5 @@
 import type { RefCache } from '../refs/ref-cache.ts'
+import { hiddenVersionRef, zeroId } from '../refs/ref-name.ts'
 import {
   bytesOf,
   joined,
@@ -7,7 +8,8 @@ import {
   type Peeled,
   type RefValue,
 } from '../refs/ref-snapshot.ts'
-import { flushPacket } from './pkt-line.ts'
+import { readRefs } from '../refs/refs.ts'
+import { flushPacket, packet } from './pkt-line.ts'
 import { parseCommand } from './requests.ts'
 
 /** An `ls-refs` request: https://git-scm.com/docs/protocol-v2 Prefixes are in latin1. */
@@ -37,7 +39,20 @@ export async function answerLsRefs(
   const head = isHeadWanted ? headLine(request, snapshot.head, peeled) : ''
   const style = request.peel ? 'peeled' : 'plain'
   const lines = await snapshot.lines({ style, prefixes, symrefs, peeled })
-  return joined([bytesOf(head), ...lines, flushPacket])
+  const versions = await versionLines(directory, request.prefixes)
+  return joined([bytesOf(head), ...lines, ...versions, flushPacket])
+}
+
+/** Versions of changes are listed only where a client names them. */
+async function versionLines(directory: string, prefixes: string[]): Promise<Buffer[]> {
+  const hidden = new Map(prefixes.map((name) => [name, hiddenVersionRef(name)]))
+  const refs = [...hidden.values()].filter((ref) => ref !== undefined)
+  if (refs.length === 0) return []
+  const values = await readRefs(directory, refs)
+  return [...hidden].flatMap(([name, ref = '']) => {
+    const id = values.get(ref) ?? zeroId
+    return id === zeroId ? [] : [packet(`${id} ${name}\n`)]
+  })
 }
 
 function headLine({ peel, symrefs, unborn }: ListRequest, head: RefValue, peeled: Peeled): string {

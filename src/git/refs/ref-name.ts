@@ -28,6 +28,22 @@ export const refMaxLength = 1024
 const partMaxBytes = 250
 /** The prefix of the hidden refs that retain commits. */
 export const retainedRefs = `${hiddenRefs}/kept/`
+/** The prefix of the names to which changes are proposed: one for each branch. */
+export const proposalRefs = 'refs/for/'
+/** The prefix of the names by which versions of changes are fetched: `refs/changes/7/1`. */
+const versionRefs = 'refs/changes/'
+
+/** The name by which a version of a change is fetched. */
+export function versionName({ number, version }: { number: number; version: number }): string {
+  return `${versionRefs}${number}/${version}`
+}
+
+/** The hidden ref of a version, given by the name by which it is fetched; undefined for any other name. */
+export function hiddenVersionRef(name: string): string | undefined {
+  return /^refs\/changes\/[1-9]\d{0,8}\/[1-9]\d{0,8}$/.test(name)
+    ? `${hiddenRefs}/${name.slice('refs/'.length)}`
+    : undefined
+}
 
 /**
  * Whether a full ref name is well formed, by the rules of `git check-ref-format`:
@@ -60,6 +76,10 @@ export function refNameFault(name: string): string | undefined {
   if (!name.startsWith('refs/')) return 'does not start with refs/'
   if (/^refs\/svc(\/|$)/.test(name)) return 'is kept for the service itself'
   if (/^refs\/replace(\/|$)/.test(name)) return 'would replace objects for everybody'
+  if (/^refs\/changes(\/|$)/.test(name))
+    return 'is that of a version of a change, which is made by a push to refs/for/BRANCH'
+  if (/^refs\/for(\/|$)/.test(name))
+    return 'is for proposing a change: push a commit, and nothing else, to refs/for/BRANCH'
   if (name.split('/').some((part) => Buffer.byteLength(part) > partMaxBytes))
     return `has a part of more than ${partMaxBytes} bytes`
   const [, short] = /^refs\/(?:heads|tags)\/(.*)$/s.exec(name) ?? []

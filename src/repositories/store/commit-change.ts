@@ -109,11 +109,14 @@ function tryChange(transaction: RepositoryTransaction, change: Change): Promise<
     const accepted = decisions.filter(({ refusal }) => refusal === undefined)
     const moved = movedBy(accepted, values)
     change.check?.(repository, moved)
-    const isChange = moved.length > 0 || (accepted.length > 0 && change.packs.length > 0)
+    const hidden = change.retain(moved)
+    const isChange =
+      moved.length > 0 || hidden.size > 0 || (accepted.length > 0 && change.packs.length > 0)
     if (!isChange) {
       return { decisions, areObjectsStored: change.packs.length === 0, committed: undefined }
     }
-    const committed = await write(tx, change, { repository, values, moved, decisions, pushedAt })
+    const decided = { repository, values, moved, hidden, decisions, pushedAt }
+    const committed = await write(tx, change, decided)
     return { decisions, areObjectsStored: true, committed }
   })
 }
@@ -123,17 +126,19 @@ type Decided = {
   /** The values of refs before the change, with that of the default branch. */
   values: ReadonlyMap<string, string>
   moved: RefUpdate[]
+  /** Hidden refs to create, by name. */
+  hidden: ReadonlyMap<string, string>
   decisions: Decision[]
   pushedAt: number
 }
 
 async function write(
   tx: Db,
-  { repositoryId, packs, peeled, firstHead, retain, record }: Change,
-  { repository, values, moved, decisions, pushedAt }: Decided,
+  { repositoryId, packs, peeled, firstHead, record }: Change,
+  { repository, values, moved, hidden, decisions, pushedAt }: Decided,
 ): Promise<CommittedChange> {
   const written = moved.filter(({ after }) => after !== zeroId)
-  const rows = [...written.map(({ ref, after }) => [ref, after] as const), ...retain(moved)].map(
+  const rows = [...written.map(({ ref, after }) => [ref, after] as const), ...hidden].map(
     ([name, objectId]) => ({
       repositoryId,
       name,

@@ -21,6 +21,7 @@ const groups: { name: string; permissions: [Permission, string][] }[] = [
       ['workflow:read', 'see runs and logs'],
       ['workflow:trigger', 'start, rerun and cancel runs'],
       ['status:write', 'report statuses of commits'],
+      ['change:write', 'propose changes and review them'],
     ],
   },
   {

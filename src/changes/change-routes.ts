@@ -1,0 +1,116 @@
+import { Type } from 'typebox'
+import { requirePermission } from '#access/may.ts'
+import { mergeProblems } from '#git-server/api-writes/write-routes.ts'
+import { linkToNext } from '#http/pagination.ts'
+import { type FindRequest, type Route, route } from '#http/route.ts'
+import { openOfRoute, openProblems } from '#repositories/open-repository.ts'
+import type { Repositories } from '#repositories/repositories.ts'
+import {
+  ChangeBody,
+  ChangeDetailsSchema,
+  ChangeEditBody,
+  ChangeQuery,
+  ChangeSchema,
+  LandBody,
+} from './change-schemas.ts'
+import type { Changes } from './changes.ts'
+
+type Dependencies = { repositories: Repositories; changes: Changes }
+
+const defaultLimit = 100
+
+/** The routes of changes. */
+export function changeRoutes({ repositories, changes }: Dependencies): Route[] {
+  const find = openOfRoute(repositories)
+
+  return [
+    route('GET', '/repos/:name/changes', {
+      operationId: 'listChanges',
+      tag: 'changes',
+      summary: 'List changes',
+      description:
+        'Lists what is proposed for branches, newest first: of a state, for a branch, or of a user. A page has 100 ' +
+        'changes unless `limit` is given.',
+      permission: 'repo:read',
+      find,
+      query: ChangeQuery,
+      reply: { 200: Type.Array(ChangeSchema) },
+      problems: [...openProblems],
+      handle: async ({ found, query, url, setHeader }) => {
+        const { cursor, limit = defaultLimit, ...filter } = query
+        const before = cursor === undefined ? undefined : Number(cursor)
+        const rows = await changes.list(found, { ...filter, before, limit: limit + 1 })
+        const page = rows.slice(0, limit)
+        const last = page.at(-1)
+        if (rows.length > limit && last)
+          setHeader('link', linkToNext(url, { limit, cursor: last.number }))
+        return page
+      },
+    }),
+    route('POST', '/repos/:name/changes', {
+      operationId: 'openChange',
+      tag: 'changes',
+      summary: 'Propose a change',
+      description:
+        'Proposes the commits of a branch for another one. Pushes to the branch make further versions. A push to ' +
+        '`refs/for/BRANCH` proposes commits without a branch. The role `read` suffices.',
+      permission: 'change:write',
+      find,
+      body: ChangeBody,
+      reply: { 201: ChangeDetailsSchema },
+      problems: [
+        ...openProblems,
+        ...(['ref_not_found', 'nothing_changed', 'histories_unrelated'] as const),
+        ...(['too_many_changes', 'objects_refused', 'git_limit_exceeded'] as const),
+      ],
+      handle: ({ principal, found, body }) => changes.open(principal, found, body),
+    }),
+    route('GET', '/repos/:name/changes/:number', {
+      operationId: 'getChange',
+      tag: 'changes',
+      summary: 'Get a change',
+      description:
+        'A change with its versions, and with what is missing for landing it. Compare `base` and `commit` of a version ' +
+        'for its commits and files.',
+      permission: 'repo:read',
+      find,
+      reply: { 200: ChangeDetailsSchema },
+      problems: [...openProblems, 'change_not_found'],
+      handle: ({ principal, found, params }) => changes.get(principal, found, params.number),
+    }),
+    route('PATCH', '/repos/:name/changes/:number', {
+      operationId: 'updateChange',
+      tag: 'changes',
+      summary: 'Edit, abandon or reopen a change',
+      description: 'By the user who has proposed it, or one with the role `write`.',
+      permission: 'change:write',
+      find,
+      body: ChangeEditBody,
+      reply: { 200: ChangeDetailsSchema },
+      problems: [...openProblems, 'change_not_found', 'change_closed', 'role_insufficient'],
+      handle: ({ principal, found, params, body }) =>
+        changes.edit(principal, found, params.number, body),
+    }),
+    route('POST', '/repos/:name/changes/:number/land', {
+      operationId: 'landChange',
+      tag: 'changes',
+      summary: 'Land a change',
+      description:
+        'Lands the last version on its branch. It is a push, with the same rights, branch protections, journal, events ' +
+        'and undo. Permission: also `repo:read`.',
+      permission: 'repo:write',
+      // Its response shows what is in the repository.
+      find(request: FindRequest<{ name: string }>) {
+        requirePermission(request.principal, 'repo:read')
+        return find(request)
+      },
+      body: LandBody,
+      reply: { 200: ChangeDetailsSchema },
+      problems: [...openProblems, 'change_not_found', 'change_closed', ...mergeProblems],
+      handle: ({ principal, found, params, body, clientSignal }) => {
+        const write = { principal, repository: found, signal: clientSignal() }
+        return changes.land(write, params.number, body)
+      },
+    }),
+  ]
+}

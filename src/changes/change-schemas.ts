@@ -1,0 +1,132 @@
+import { Type } from 'typebox'
+import { closed, field, textForm } from '#base/schema-options.ts'
+import { MergeMethod } from '#git-server/api-writes/write-schemas.ts'
+import { named } from '#http/named-schemas.ts'
+import { PageQuery } from '#http/pagination.ts'
+import { descriptionMaxLength, titleMaxLength } from './proposals.ts'
+
+const states = ['open', 'landed', 'abandoned'] as const
+
+const Title = Type.String({
+  ...textForm(`1 to ${titleMaxLength} characters on one line`, `^[^\\p{Cc}]{1,${titleMaxLength}}$`),
+  description: 'its title',
+})
+const Description = Type.String({
+  description: 'its description, Markdown',
+  maxLength: descriptionMaxLength,
+})
+const ChangeState = Type.Enum([...states], { description: '`open`, `landed` or `abandoned`' })
+
+export const ChangeQuery = Type.Object({
+  limit: PageQuery.properties.limit,
+  cursor: Type.Optional(
+    Type.String(
+      textForm('the cursor in the `Link` header of the previous page', '^[1-9]\\d{0,8}$'),
+    ),
+  ),
+  state: Type.Optional(Type.Enum([...states], { description: 'only changes in this state' })),
+  target: Type.Optional(
+    Type.String({ description: 'only changes for this branch', maxLength: 250 }),
+  ),
+  username: Type.Optional(
+    Type.String({ description: 'only changes that this user has proposed', maxLength: 100 }),
+  ),
+})
+
+export const ChangeBody = Type.Object(
+  {
+    source: Type.String({
+      description: 'the branch with the commits; its pushes make further versions',
+      minLength: 1,
+      maxLength: 250,
+    }),
+    target: Type.String({ description: 'the branch that it is for', minLength: 1, maxLength: 250 }),
+    title: Type.Optional(Title),
+    description: Type.Optional(Description),
+  },
+  closed,
+)
+
+export const ChangeEditBody = Type.Object(
+  {
+    title: Type.Optional(Title),
+    description: Type.Optional(Description),
+    state: Type.Optional(
+      Type.Enum(['open', 'abandoned'], {
+        description: '`abandoned` closes it, `open` opens it again',
+      }),
+    ),
+  },
+  { ...closed, minProperties: 1 },
+)
+
+export const LandBody = Type.Object(
+  {
+    method: MergeMethod,
+    version: Type.Optional(
+      Type.Integer({ description: 'the version that must be the last one', minimum: 1 }),
+    ),
+    message: Type.Optional(
+      Type.String({
+        description: 'the message of a merge or squash; title and description by default',
+        minLength: 1,
+        maxLength: 65_536,
+      }),
+    ),
+  },
+  closed,
+)
+
+export const ChangeSchema = named(
+  'Change',
+  Type.Object({
+    number: field.integer('its number in the repository'),
+    title: field.text('its title'),
+    state: ChangeState,
+    target: field.text('the branch that it is for'),
+    source: field.orNull(
+      Type.String(),
+      'the branch that it follows; null for pushes to `refs/for/`',
+    ),
+    topic: field.orNull(Type.String(), 'the topic of its pushes'),
+    username: field.text('who has proposed it'),
+    version: field.integer('its last version'),
+    commit: field.text('the commit of that version'),
+    ref: field.text('the ref by which that is fetched'),
+    url: field.text('its page'),
+    createdAt: field.time('when it was proposed'),
+    updatedAt: field.time('when it last changed'),
+    closedAt: field.orNull(Type.Integer(), 'when it was landed or abandoned'),
+    closedBy: field.orNull(Type.String(), 'who has landed or abandoned it'),
+    landedCommit: field.orNull(
+      Type.String(),
+      'the commit that the branch was at when it had landed',
+    ),
+    pushId: field.orNull(Type.String(), 'the push that landed it, which can be undone'),
+  }),
+)
+
+const ChangeVersionSchema = Type.Object({
+  version: field.integer('its number'),
+  ref: field.text('the ref by which it is fetched'),
+  commit: field.text('its commit'),
+  base: field.text('the merge base with the branch when it was pushed'),
+  username: field.text('who has pushed it'),
+  createdAt: field.time('when it was pushed'),
+})
+
+export const ChangeDetailsSchema = named(
+  'ChangeDetails',
+  Type.Object({
+    ...ChangeSchema.properties,
+    description: field.text('its description, Markdown'),
+    versions: Type.Array(ChangeVersionSchema, { description: 'its versions, oldest first' }),
+    missing: Type.Array(
+      Type.Object({
+        code: field.text('the code of the problem'),
+        detail: field.text('a sentence'),
+      }),
+      { description: 'what is missing for landing it; empty when the caller may land it' },
+    ),
+  }),
+)

@@ -1,0 +1,306 @@
+import type { Static } from 'typebox'
+import { holds } from '#access/may.ts'
+import type { Principal } from '#access/principal.ts'
+import type { Clock } from '#base/clock.ts'
+import type { Log } from '#base/log.ts'
+import { Problem } from '#base/problem.ts'
+import type { Database } from '#database/database.ts'
+import type { ChangeRow, ChangeVersionRow } from '#database/schema.ts'
+import type { Actor, Publish } from '#events/events.ts'
+import type { Git } from '#git/process/git-process.ts'
+import { isAncestor } from '#git/refs/ancestry.ts'
+import { versionName, zeroId } from '#git/refs/ref-name.ts'
+import { branchPrefix, readRefs } from '#git/refs/refs.ts'
+import type { ApiWrite } from '#git-server/api-writes/api-push.ts'
+import type { MergeBranch } from '#git-server/api-writes/merge-branch.ts'
+import type { Landing, Proposal, Proposals, VersionNumber } from '#git-server/push/proposal.ts'
+import { invalid } from '#http/validation.ts'
+import type { Repository } from '#repositories/repositories.ts'
+import { repositoryGone } from '#repositories/repository-errors.ts'
+import { lockRepositorySummary } from '#repositories/repository-summary-store.ts'
+import type {
+  ChangeBody,
+  ChangeDetailsSchema,
+  ChangeEditBody,
+  ChangeSchema,
+  LandBody,
+} from './change-schemas.ts'
+import {
+  type ChangeFilter,
+  findChange,
+  listChanges,
+  listChangeVersions,
+  listFollowing,
+  lockChange,
+  updateChange,
+} from './change-store.ts'
+import { readProposed, urlOfChange } from './proposals.ts'
+
+type Change = Static<typeof ChangeSchema>
+type ChangeDetails = Static<typeof ChangeDetailsSchema>
+
+/** Changes: commits that are proposed for branches, until they land there. */
+export type Changes = {
+  /** Makes versions of the changes that follow branches of a repository, after a push. Does not reject. */
+  follow: Proposals['follow']
+  /** Changes before a number, newest first. */
+  list: (
+    repository: Repository,
+    page: ChangeFilter & { before?: number | undefined; limit: number },
+  ) => Promise<Change[]>
+  /** Throws `change_not_found`. */
+  get: (principal: Principal, repository: Repository, number: string) => Promise<ChangeDetails>
+  /** Proposes a branch for another one. Throws the Problems of a proposal. */
+  open: (
+    principal: Principal,
+    repository: Repository,
+    body: Static<typeof ChangeBody>,
+  ) => Promise<ChangeDetails>
+  /** Changes the title, the description or the state. Throws `change_not_found`, `change_closed` and `role_insufficient`. */
+  edit: (
+    principal: Principal,
+    repository: Repository,
+    number: string,
+    body: Static<typeof ChangeEditBody>,
+  ) => Promise<ChangeDetails>
+  /** Lands the last version on the branch. Throws what is missing, and the Problems of a merge. */
+  land: (write: ApiWrite, number: string, body: Static<typeof LandBody>) => Promise<ChangeDetails>
+}
+
+type Dependencies = {
+  db: Database
+  git: Git
+  publish: Publish
+  clock: Clock
+  log: Log
+  baseUrl: () => string
+  proposals: Pick<Proposals, 'land'>
+  makeVersion: (proposal: Proposal) => Promise<VersionNumber>
+  mergeBranch: MergeBranch
+}
+
+export function createChanges(dependencies: Dependencies): Changes {
+  const { db, git, publish, clock, log, baseUrl, proposals, makeVersion, mergeBranch } =
+    dependencies
+
+  async function find(repository: Repository, number: string): Promise<ChangeRow> {
+    const change = /^[1-9]\d{0,8}$/.test(number)
+      ? await findChange(db, { repositoryId: repository.id, number: Number(number) })
+      : undefined
+    if (change?.state === 'open' && (await catchUpAll(repository, [change])))
+      return find(repository, number)
+    if (change) return change
+    throw new Problem('change_not_found', `There is no change ${number} in this repository.`)
+  }
+
+  async function describe(
+    principal: Principal,
+    repository: Repository,
+    change: ChangeRow,
+  ): Promise<ChangeDetails> {
+    const versions = await listChangeVersions(db, change)
+    return {
+      ...toChange(change, repository, baseUrl()),
+      description: change.description,
+      versions: versions.map(toVersion),
+      missing: missingFor(principal, repository, change),
+    }
+  }
+
+  /**
+   * Records what pushes have done to an open change: its branch has moved, which makes a version, or the target has got its
+   * commit, so that it has landed. Returns whether anything has changed.
+   */
+  async function catchUp(
+    repository: Repository,
+    change: ChangeRow,
+    actor: Actor = { id: '', username: change.username },
+  ): Promise<boolean> {
+    const { number, target, source, version } = change
+    const { path } = repository
+    const values = await readRefs(path, source === '' ? [target] : [source, target])
+    const tip = values.get(target) ?? zeroId
+    const commitId = values.get(source) ?? change.commitId
+    if (commitId === zeroId || tip === zeroId) return false
+    if (await isAncestor(git, path, commitId, tip)) {
+      await recordLanded(actor, repository, { changes: [{ number, version }], commit: tip })
+      return true
+    }
+    if (commitId === change.commitId) return false
+    const about = { actor, repository, target, source, commitId, number }
+    await makeVersion(await readProposed(git, about))
+    return true
+  }
+
+  /** The same for changes that follow branches. A failure is logged: the next request tries again. */
+  async function catchUpAll(
+    repository: Repository,
+    changes: readonly ChangeRow[],
+    actor?: Actor,
+  ): Promise<boolean> {
+    let hasChanged = false
+    for (const change of changes) {
+      try {
+        if (await catchUp(repository, change, actor)) hasChanged = true
+      } catch (error) {
+        // Its branch has no commit in common with the target any more, for instance.
+        if (!(error instanceof Problem))
+          log.error({ err: error, repositoryId: repository.id }, 'change not updated')
+      }
+    }
+    return hasChanged
+  }
+
+  async function recordLanded(
+    actor: Actor,
+    { id: repositoryId }: Repository,
+    landing: Landing & { commit: string },
+  ): Promise<void> {
+    await db.transaction().execute(async (tx) => {
+      const now = clock.now()
+      const landed = { ...landing, actor, repositoryId, pushId: null, now }
+      await publish(tx, now, await proposals.land(tx, landed))
+    })
+  }
+
+  return {
+    async list(repository, { target, ...page }) {
+      const ref = target === undefined ? undefined : branchPrefix + target
+      const list = () => listChanges(db, repository.id, { ...page, target: ref })
+      const found = await list()
+      const following = found.filter(({ source, state }) => source !== '' && state === 'open')
+      const rows = (await catchUpAll(repository, following)) ? await list() : found
+      return rows.map((row) => toChange(row, repository, baseUrl()))
+    },
+
+    async follow(repository, actor) {
+      try {
+        await catchUpAll(repository, await listFollowing(db, repository.id), actor)
+      } catch (error) {
+        log.error({ err: error, repositoryId: repository.id }, 'changes not updated')
+      }
+    },
+
+    async get(principal, repository, number) {
+      return describe(principal, repository, await find(repository, number))
+    },
+
+    async open(principal, repository, { source, target, title, description }) {
+      if (source === target)
+        throw invalid([{ pointer: '/source', detail: 'must be another branch than `target`.' }])
+      const ref = branchPrefix + source
+      const commitId = (await readRefs(repository.path, [ref])).get(ref) ?? zeroId
+      if (commitId === zeroId) throw new Problem('ref_not_found', `There is no branch "${source}".`)
+      const proposal = await readProposed(git, {
+        ...{ actor: principal, repository, commitId, title, description },
+        target: branchPrefix + target,
+        source: ref,
+      })
+      const { number } = await makeVersion(proposal)
+      return describe(principal, repository, await find(repository, String(number)))
+    },
+
+    async edit(principal, repository, number, body) {
+      const { username } = principal
+      const found = await find(repository, number)
+      if (found.username !== username && repository.role === 'read') {
+        const detail =
+          'Only the user who has proposed a change, and those who may push, may edit it.'
+        throw new Problem('role_insufficient', detail)
+      }
+      await db.transaction().execute(async (tx) => {
+        if (!(await lockRepositorySummary(tx, repository.id))) throw repositoryGone(repository)
+        const change = (await lockChange(tx, found)) ?? found
+        if (change.state === 'landed' && body.state !== undefined) throw closed(change)
+        const wanted = { ...change, ...body }
+        const changed = (['title', 'description', 'state'] as const).filter(
+          (name) => wanted[name] !== change[name],
+        )
+        if (changed.length === 0) return
+        const now = clock.now()
+        const { title, description, state } = wanted
+        const isClosed = state === 'open' ? { closedAt: null, closedBy: null } : undefined
+        const closing = change.state === 'open' && state === 'abandoned'
+        const end = closing ? { closedAt: now, closedBy: username } : isClosed
+        await updateChange(tx, change, { title, description, state, updatedAt: now, ...end })
+        const data = { number: change.number, target: change.target, changed, state, title }
+        const repositoryId = repository.id
+        await publish(tx, now, [{ kind: 'change.updated', actor: principal, repositoryId, data }])
+      })
+      return describe(principal, repository, await find(repository, number))
+    },
+
+    async land(write, number, { method, version, message }) {
+      const { principal, repository } = write
+      const change = await find(repository, number)
+      if (version !== undefined && version !== change.version) {
+        const detail = `The last version of change ${change.number} is ${change.version}, not ${version}; look at it first.`
+        throw new Problem('ref_moved', detail)
+      }
+      const [first] = missingFor(principal, repository, change)
+      if (first) throw new Problem(first.code, first.detail)
+      const hasMessage = method === 'merge' || method === 'squash'
+      const landing = { changes: [{ number: change.number, version: change.version }] }
+      const made = await mergeBranch(
+        { ...write, landing },
+        {
+          base: change.target.slice(branchPrefix.length),
+          head: change.commitId,
+          method,
+          ...(hasMessage && { message: message ?? messageOf(change) }),
+        },
+      )
+      // The branch had its commits already.
+      if (!made.merged) await recordLanded(principal, repository, { ...landing, commit: made.id })
+      return describe(principal, repository, await find(repository, number))
+    },
+  }
+}
+
+type Missing = {
+  code: 'change_closed' | 'permission_missing' | 'role_insufficient'
+  detail: string
+}
+
+/** What keeps a caller from landing a change, before the rules of its branch. */
+function missingFor(principal: Principal, { role }: Repository, change: ChangeRow): Missing[] {
+  if (change.state !== 'open') return [{ code: 'change_closed', detail: closed(change).message }]
+  const missing: Missing[] = []
+  if (!holds(principal, 'repo:write'))
+    missing.push({
+      code: 'permission_missing',
+      detail: 'Landing requires the permission repo:write.',
+    })
+  if (role === 'read')
+    missing.push({ code: 'role_insufficient', detail: 'Landing requires the role write.' })
+  return missing
+}
+
+function closed({ number, state }: ChangeRow): Problem {
+  return new Problem('change_closed', `Change ${number} is ${state}.`)
+}
+
+function messageOf({ title, description, number }: ChangeRow): string {
+  return `${title}\n\n${description === '' ? '' : `${description}\n\n`}Change: ${number}\n`
+}
+
+function toChange(row: ChangeRow, repository: Repository, baseUrl: string): Change {
+  const { number, title, state, username, version, createdAt, updatedAt, closedAt, closedBy } = row
+  const { topic } = row
+  return {
+    ...{ number, title, state, username, version, createdAt, updatedAt, closedAt, closedBy },
+    target: row.target.slice(branchPrefix.length),
+    source: row.source === '' ? null : row.source.slice(branchPrefix.length),
+    topic: topic.startsWith('topic:') ? topic.slice('topic:'.length) : topic || null,
+    commit: row.commitId,
+    ref: versionName(row),
+    url: urlOfChange(baseUrl, repository, number),
+    landedCommit: row.landedId,
+    pushId: row.pushId,
+  }
+}
+
+function toVersion({ number, version, commitId, baseId, username, createdAt }: ChangeVersionRow) {
+  const ref = versionName({ number, version })
+  return { version, ref, commit: commitId, base: baseId, username, createdAt }
+}

@@ -1,0 +1,88 @@
+import { dateOf, shortOf, textAt } from '../terminal/display.ts'
+import type { ClientOperation } from './operation.ts'
+
+const texts = {
+  '--title <text>': 'its title',
+  '--description <text>': 'its description, Markdown',
+}
+
+/** Commands for what is proposed for branches. */
+export const changeOperations: ClientOperation[] = [
+  {
+    command: 'changes list',
+    operations: ['listChanges'],
+    summary: 'list what is proposed for branches',
+    arguments: ['repository'],
+    options: {
+      '--state <state>': 'only changes in this state (default: open)',
+      '--target <branch>': 'only changes for this branch',
+      '--username <user>': 'only changes that this user has proposed',
+      '--limit <number>': 'at most this many (default: 100)',
+    },
+    fill: ({ option }) => ({ state: option('state') ?? 'open' }),
+    table: {
+      NUMBER: 'number',
+      STATE: 'state',
+      VERSION: 'version',
+      TARGET: 'target',
+      BY: 'username',
+      COMMIT: shortOf('commit'),
+      UPDATED: dateOf('updatedAt'),
+      TITLE: 'title',
+    },
+  },
+  {
+    command: 'changes show',
+    operations: ['getChange'],
+    summary: 'show a change, and what is missing for landing it',
+    arguments: ['repository', 'number'],
+    fields: {
+      Change: 'number',
+      Title: 'title',
+      State: 'state',
+      For: 'target',
+      By: 'username',
+      Version: 'version',
+      Commit: 'commit',
+      Ref: 'ref',
+      Missing: (body) => missingIn(body),
+      Page: 'url',
+    },
+  },
+  {
+    command: 'changes propose',
+    operations: ['openChange'],
+    summary: 'propose a branch for another one; its pushes make further versions',
+    arguments: ['repository', 'source', 'target'],
+    options: texts,
+    notes: '\nWithout a branch: git push origin HEAD:refs/for/main\n',
+    sentence: (body) => `Change ${textAt(body, 'number')}: ${textAt(body, 'url')}`,
+  },
+  {
+    command: 'changes edit',
+    operations: ['updateChange'],
+    summary: 'change the title or description of a change, abandon it or reopen it',
+    arguments: ['repository', 'number'],
+    options: { ...texts, '--state <state>': 'abandoned, or open' },
+    sentence: (body) => `Change ${textAt(body, 'number')} is ${textAt(body, 'state')}.`,
+  },
+  {
+    command: 'changes land',
+    operations: ['landChange'],
+    summary: 'land the last version of a change on its branch',
+    arguments: ['repository', 'number'],
+    options: {
+      '--method <method>': 'how (default: merge)',
+      '--version <number>': 'the version that must be the last one',
+      '--message -m <text>': 'the message of a merge or squash',
+    },
+    fill: ({ option }) => ({ method: option('method') ?? 'merge' }),
+    sentence: (body) =>
+      `Change ${textAt(body, 'number')} has landed: ${textAt(body, 'target')} is now ${textAt(body, 'landedCommit')}.`,
+  },
+]
+
+function missingIn(body: unknown): string {
+  const missing = body as { missing?: { detail: string }[] }
+  return missing.missing?.map(({ detail }) => detail).join(' ') || 'nothing'
+}

@@ -1,0 +1,99 @@
+import type { Principal } from '#access/principal.ts'
+import { Problem } from '#base/problem.ts'
+import type { Db } from '#database/schema.ts'
+import type { Actor, Event } from '#events/events.ts'
+import type { Git } from '#git/process/git-process.ts'
+import type { PushRequest } from '#git/protocol/push-commands.ts'
+import { proposalRefs, zeroId } from '#git/refs/ref-name.ts'
+import type { RefUpdate } from '#git/refs/refs.ts'
+import type { Repository } from '#repositories/repositories.ts'
+import { readPushOptions } from './push-options.ts'
+
+/** What a push to `refs/for/BRANCH` asks for, besides its update. */
+export type ProposalOptions = {
+  /** What identifies the change among those of the user and branch: `-o topic=NAME`. */
+  topic: string | undefined
+}
+
+/** A commit that is proposed for a branch, read and found valid, but not stored. */
+export type Proposal = {
+  /** Who proposes it. */
+  actor: Actor
+  repository: Repository
+  /** The full name of the branch. */
+  target: string
+  /** The branch whose pushes make further versions; empty for a proposal by a push. */
+  source: string
+  commitId: string
+  /** The merge base with the branch. */
+  baseId: string
+  /** Identifies its patches and messages, wherever they are based. */
+  patchId: string
+  /** The change that it continues, where that is known. */
+  number?: number | undefined
+  /** What identifies the change among those of the user and branch; empty for nothing. */
+  topic: string
+  title: string
+  description: string
+}
+
+/** The number of a change and of its version. */
+export type VersionNumber = { number: number; version: number }
+
+/** The changes that a push lands, all for one branch. */
+export type Landing = { changes: VersionNumber[] }
+
+/** A push that has landed changes. */
+type Landed = Landing & {
+  actor: Actor
+  repositoryId: string
+  /** Null when the branch had the commits already. */
+  pushId: string | null
+  /** The commit that the branch is at now. */
+  commit: string
+  now: number
+}
+
+/** Where proposals become versions of changes. The lifecycle of pushes stores the commit. */
+export type Proposals = {
+  /** Reads what a push proposes; `git` sees its objects. Throws the Problems of a proposal. */
+  read: (
+    request: { principal: Principal; repository: Repository } & ProposalOptions,
+    update: RefUpdate,
+    git: Git,
+  ) => Promise<Proposal>
+  /**
+   * The next version of the change that a proposal continues, or the first of a new one. Calls for a repository must not
+   * overlap until the version is recorded. Throws the Problems of a proposal.
+   */
+  next: (db: Db, proposal: Proposal) => Promise<VersionNumber>
+  /** Records a version with its event, in the transaction that makes it durable. */
+  record: (tx: Db, proposal: Proposal, made: VersionNumber) => Promise<void>
+  /** Records that a push has landed changes, in its transaction. Returns the events to publish with those of the push. */
+  land: (tx: Db, landed: Landed) => Promise<Event[]>
+  /** Makes versions of the changes that follow branches of a repository, after a push. Does not reject. */
+  follow: (repository: Repository, actor: Actor) => Promise<void>
+  /** Lines about a version for the client's terminal. */
+  describe: (proposal: Proposal, made: VersionNumber) => string[]
+}
+
+/**
+ * Reads whether a push is a proposal; undefined for any other. Throws `ref_name_refused` for one that deletes, or that
+ * updates other refs, too.
+ */
+export function readProposal({
+  updates,
+  options,
+}: Pick<PushRequest, 'updates' | 'options'>): ProposalOptions | undefined {
+  const proposed = updates.find(({ ref }) => ref.startsWith(proposalRefs))
+  if (!proposed) return undefined
+  if (updates.length > 1) {
+    const detail = `A push to ${proposed.ref} proposes a change and updates no other ref; push the others separately.`
+    throw new Problem('ref_name_refused', detail)
+  }
+  if (proposed.after === zeroId) {
+    const detail = `${proposed.ref} cannot be deleted: a push to it proposes a change. Abandon the change instead.`
+    throw new Problem('ref_name_refused', detail)
+  }
+  return { topic: readPushOptions(options).topic }
+}

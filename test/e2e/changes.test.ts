@@ -1,0 +1,169 @@
+// Tags: each-store
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { createProject, git, type Project } from '../support/git.ts'
+import { type Client, type Service, startService } from '../support/service.ts'
+
+let service: Service
+let ada: Client
+let bob: Client
+let project: Project
+
+before(async () => {
+  service = await startService()
+  ada = await service.client({ username: 'ada', permissions: ['everything'] })
+  bob = await service.client({ username: 'bob', permissions: ['everything'] })
+  project = await createProject()
+  await ada.post('/repos', { name: 'site' })
+  await project.git('push', '--quiet', ada.remote('site'), 'HEAD:main')
+  await ada.post('/repos/site/collaborators', { username: 'bob', role: 'read' })
+})
+
+after(async () => {
+  await project[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
+})
+
+type Given = { message: string; content?: string; options?: string[]; onto?: string }
+
+/** Proposes a commit for `main`; its id, and what the server printed. */
+async function propose(client: Client, { message, content = message, options = [], onto }: Given) {
+  await project.git('checkout', '--quiet', '--force', '--detach', onto ?? 'main')
+  await writeFile(join(project.path, 'gate.txt'), `${content}\n`)
+  await project.git('add', '.')
+  await project.git('commit', '--quiet', '-m', message)
+  const commit = await project.git('rev-parse', 'HEAD')
+  const given = options.flatMap((option) => ['-o', option])
+  const push = ['push', ...given, client.remote('site'), 'HEAD:refs/for/main']
+  const { stderr } = await git(project.path, push)
+  const [, number = ''] = /Change (\d+)/.exec(stderr) ?? []
+  return { commit, stderr, number: Number(number) }
+}
+
+const changeOf = (number: number) => `/repos/site/changes/${number}`
+
+test('a reader proposes a change by a push, and a writer lands it', async () => {
+  const { commit, stderr, number } = await propose(bob, { message: 'Add a gate' })
+  assert.match(stderr, /remote: Change 1: Add a gate/)
+  assert.match(stderr, /remote: {3}http:\/\/\S+\/r\/site\/changes\/1\s/)
+  assert.match(stderr, /HEAD -> refs\/changes\/1\/1/)
+  const { body } = await bob.get(changeOf(number))
+  assert.deepEqual([body.commit, body.state, body.username], [commit, 'open', 'bob'])
+  const { stdout: listed } = await git(project.path, ['ls-remote', ada.remote('site')])
+  assert.doesNotMatch(listed, /changes/)
+  await project.git('fetch', '--quiet', ada.remote('site'), 'refs/changes/1/1')
+  assert.equal(await project.git('rev-parse', 'FETCH_HEAD'), commit)
+  assert.equal((await ada.get('/repos/site/commits/refs%2Fchanges%2F1%2F1')).body.id, commit)
+  const refused = await bob.post(`${changeOf(1)}/land`, { method: 'merge' })
+  assert.equal(refused.body.code, 'role_insufficient')
+  const { body: landed } = await ada.post(`${changeOf(1)}/land`, { method: 'merge' })
+  assert.deepEqual([landed.state, landed.closedBy], ['landed', 'ada'])
+  const { body: merge } = await ada.get(`/repos/site/commits/${landed.landedCommit}`)
+  assert.equal(merge.message, 'Add a gate\n\nChange: 1\n')
+  const { body: again } = await ada.post(`${changeOf(1)}/land`, { method: 'merge' })
+  assert.equal(again.code, 'change_closed')
+  const { body: events } = await ada.get('/events?limit=1000')
+  const kinds = events.map(({ kind }: { kind: string }) => kind)
+  assert.deepEqual(kinds.slice(-2), ['push', 'change.landed'])
+  const undone = await ada.post(`/repos/site/pushes/${landed.pushId}/undo`)
+  assert.equal(undone.status, 200)
+})
+
+test('a push continues the change of its topic, its Change-Id, its change-id or its number', async () => {
+  const trailer = `Change-Id: I${'1a'.repeat(20)}`
+  for (const [message, options] of [
+    ['Paint it', ['topic=paint']],
+    [`Hang it\n\n${trailer}`, []],
+  ] as const) {
+    const first = await propose(bob, { message, content: '1', options: [...options] })
+    const second = await propose(bob, { message, content: '2', options: [...options] })
+    assert.equal(second.number, first.number, message)
+    assert.match(second.stderr, new RegExp(`Change ${first.number}, version 2: `))
+    const other = await propose(ada, { message, content: '3', options: [...options] })
+    assert.notEqual(other.number, first.number, 'of another user')
+    const { body } = await ada.get(changeOf(first.number))
+    const commits = body.versions.map(({ commit }: { commit: string }) => commit)
+    assert.deepEqual(commits, [first.commit, second.commit])
+  }
+  const plain = await propose(bob, { message: 'Oil it' })
+  const next = await propose(bob, { message: 'Oil it well', options: [`topic=${plain.number}`] })
+  assert.equal(next.number, plain.number)
+  await assert.rejects(
+    git(project.path, ['push', bob.remote('site'), `${next.commit}:refs/for/main`]),
+    new RegExp(`Change ${plain.number} has the commit ${next.commit} as its version 2 already`),
+  )
+  const jj = async (content: string) => {
+    const { tree, parent } = {
+      tree: await write(content),
+      parent: await project.git('rev-parse', 'main'),
+    }
+    const person = 'Ada <ada@example.com> 1700000000 +0000'
+    const head = `tree ${tree}\nparent ${parent}\nauthor ${person}\ncommitter ${person}\n`
+    await writeFile(join(project.path, '.git/commit'), `${head}change-id qpvuntsmwlqt\n\nWith jj\n`)
+    const id = await project.git('hash-object', '-t', 'commit', '-w', '.git/commit')
+    return (await git(project.path, ['push', bob.remote('site'), `${id}:refs/for/main`])).stderr
+  }
+  assert.match(await jj('one'), /Change \d+: With jj/)
+  assert.match(await jj('two'), /Change \d+, version 2: With jj/)
+})
+
+/** The id of a tree with a file. */
+async function write(content: string): Promise<string> {
+  await writeFile(join(project.path, 'gate.txt'), content)
+  await project.git('add', '.')
+  return project.git('write-tree')
+}
+
+test('the refs of changes are written in no other way', async () => {
+  const { commit, number } = await propose(bob, { message: 'Close it' })
+  const refused = (refspecs: string[], words: RegExp, client = ada) =>
+    assert.rejects(git(project.path, ['push', client.remote('site'), ...refspecs]), words)
+  await refused([`${commit}:refs/changes/${number}/1`], /a version of a change/)
+  await refused([`:refs/changes/${number}/1`], /refs\/changes|version of a change/)
+  await refused([`${commit}:refs/svc/changes/${number}/2`], /kept for the service/)
+  await refused([':refs/for/main'], /cannot be deleted|refs\/for/)
+  await refused([`${commit}:refs/for/main`, `${commit}:refs/heads/x`], /updates no other ref/)
+  await refused([`${commit}:refs/for/none`], /There is no branch "none"/)
+  await refused(['main:refs/for/main'], /has the commit \w+ already/)
+  await refused([`${commit}:refs/heads/main`], /Your role in this repository is read/, bob)
+  const set = await ada.put('/repos/site/refs?ref=refs/changes/9/9', { target: commit })
+  assert.equal(set.body.code, 'ref_name_refused')
+  await project.git('checkout', '--quiet', '--orphan', `alone-${number}`)
+  await project.git('commit', '--quiet', '-m', 'Alone')
+  await refused(['HEAD:refs/for/main'], /no commit in common/)
+  const limited = await service.client({
+    username: 'ada',
+    permissions: ['repo:write', 'repo:read'],
+    refs: ['refs/for/*'],
+  })
+  await refused([`${commit}:refs/heads/y`], /This token may not change/, limited)
+  assert.match(
+    (await propose(limited, { message: 'By an agent' })).stderr,
+    /Change \d+: By an agent/,
+  )
+})
+
+test('a change of a branch follows its pushes, and lands when it is merged', async () => {
+  const push = async (message: string) => {
+    await project.git('checkout', '--quiet', '--force', '-B', 'topic', 'main')
+    await project.git('commit', '--quiet', '--allow-empty', '-m', `${message}\n\nWith care.`)
+    await project.git('push', '--quiet', '--force', ada.remote('site'), 'topic')
+    return project.git('rev-parse', 'HEAD')
+  }
+  const first = await push('Follow')
+  const sent = { source: 'topic', target: 'main' }
+  const { status, body } = await ada.post('/repos/site/changes', sent)
+  assert.deepEqual([status, body.title, body.description], [201, 'Follow', 'With care.'])
+  const { body: again } = await ada.post('/repos/site/changes', sent)
+  assert.equal(again.code, 'nothing_changed')
+  const second = await push('Follow on')
+  const versionsOf = async () => {
+    const { body: change } = await bob.get(changeOf(body.number))
+    return change.versions.map(({ commit }: { commit: string }) => commit)
+  }
+  assert.deepEqual(await versionsOf(), [first, second])
+  await project.git('push', '--quiet', ada.remote('site'), 'topic:main')
+  assert.equal((await bob.get(changeOf(body.number))).body.state, 'landed')
+})
