@@ -29,6 +29,10 @@ export function createLinks(prefix: string) {
     log: at('log'),
     feed: (name: string, rev: string) => `${repository(name)}/log/${encodeRevision(rev)}.atom`,
     blame: at('blame'),
+    edit: at('edit'),
+    /** The form of a new file in a folder. */
+    newFile: at('new'),
+    delete: at('delete'),
     commit: (name: string, id: string) => `${repository(name)}/commit/${id}`,
     compare: (name: string, base: string, head: string) =>
       `${repository(name)}/compare/${encodeRevision(base)}...${encodeRevision(head)}`,

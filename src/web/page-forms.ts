@@ -92,16 +92,26 @@ ${help !== undefined && html`<p class="help" id="${id}-help">${help}</p>`}</div>
     },
 
     area(
-      field: Field & { value?: string; rows?: number; placeholder?: string; isSecret?: boolean },
+      field: Field & {
+        value?: string
+        rows?: number
+        placeholder?: string
+        isSecret?: boolean
+        isCode?: boolean
+        maxLength?: number
+        hasFocus?: boolean
+      },
     ) {
-      const { name, value, rows = 3, placeholder = '', isSecret = false } = field
-      // A line feed after the tag is not part of the text.
+      const { name, value, rows = 3, placeholder = '', isSecret = false, isCode, maxLength } = field
+      // A line feed after the tag is not part of the text. Browsers have lines that end with one, and send CRLF.
       return labelled(
         field,
         (
           attributes,
-        ) => html`<textarea${attributes} rows="${rows}" class="mono" autocomplete="off" spellcheck="false" placeholder="${placeholder}">
-${!isSecret && typedIn(name, value)}</textarea>`,
+        ) => html`<textarea${attributes} rows="${rows}" class="mono${isCode && ' long-lines'}" autocomplete="off" spellcheck="false" placeholder="${placeholder}"${
+          maxLength !== undefined && html` maxlength="${maxLength}"`
+        }${field.hasFocus && html` autofocus`}>
+${!isSecret && typedIn(name, value).replace(/\r\n?/g, '\n')}</textarea>`,
       )
     },
 

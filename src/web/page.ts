@@ -220,8 +220,10 @@ export type PageAction = {
   isSensitive: boolean
   /** Fields with secrets and their labels: no page ever contains what was typed there. */
   secretFields: Record<string, string>
+  /** The most that its fields may have; by default that of short fields. */
+  bodyMaxBytes?: number
   /** Converts the fields of the form to the input of the operation. */
-  input: (context: PageContext) => Input
+  input: (context: PageContext) => Input | Promise<Input>
   /** The address of the page that follows. A page may be shown at once instead, if it is the only chance to see something. */
   redirectTo: (context: PageContext, value: unknown) => string | View
   /** What that page says of the change; undefined if it is a page about the result. */

@@ -1,4 +1,5 @@
 import type { Static, TSchema } from 'typebox'
+import type { AccessCheck } from '#api/access-check/check-routes.ts'
 import type { LoggedEvent } from '#api/event-log/event-routes.ts'
 import type { RepositoryActivity } from '#browse/activity-routes.ts'
 import type { Blame } from '#browse/blame/blame.ts'
@@ -39,6 +40,7 @@ import type { CommitAnnotation, ListedRun, Run } from '#workflows/views/run-sche
 
 /** The operations that pages read, and the types of their values. */
 export type OperationValues = {
+  checkAccess: Static<typeof AccessCheck>
   compareCommits: Static<typeof ComparedCommits>
   getArchive: unknown
   getArtifact: unknown

@@ -14,6 +14,7 @@ export const styleSheets = {
   events: ['events', 'forms'],
   push: ['events', 'forms', 'history'],
   forms: ['forms', 'admin', 'add'],
+  edit: ['forms', 'edit'],
   settings: ['forms', 'settings', 'add'],
   webhooks: ['forms', 'webhooks'],
   docs: ['docs'],

@@ -155,11 +155,16 @@ test('a form whose operation fails says so, and nothing has changed', async () =
   const before = (await site.admin.get('/audit?limit=1')).body
   for (const [index, { path, operation }] of actions.entries()) {
     const cookie = cookies[index] ?? ''
-    const address = path.replace(':name', 'site').replaceAll(/:\w+\*?/g, '1')
+    const address = path
+      .replace(':name', 'site')
+      .replace(':target*', 'main:.svc/workflows/ci.yml')
+      .replaceAll(/:\w+\*?/g, '1')
     for (const failure of failures) {
       using _ = fail([operation], failure)
       const headers = { 'sec-fetch-site': 'same-origin' }
-      const body = new URLSearchParams({ confirm: 'site', name: 'site' })
+      const edit = { path: 'x', content: 'x', to: 'new', newBranch: 'x' }
+      const fields = { confirm: 'site', name: 'site', ...edit, head: site.values.commit ?? '' }
+      const body = new URLSearchParams(fields)
       const answer = await visit(address, cookie, { method: 'POST', headers, body })
       assert.equal(answer.status, failure.status, `${path}: ${answer.text}`)
       assert.equal(answer.headers.get('retry-after'), failure.retryAfter, path)

@@ -68,7 +68,7 @@ const innerRows: Record<string, string[][]> = {
   web: [
     ['serve'], // a request for a page
     ['runs', 'pushes'],
-    ['history'],
+    ['edit', 'history'],
     ['code'],
     ['admin', 'docs', 'live', 'settings', 'webhooks'],
     ['*'], // what pages are made of

@@ -234,7 +234,7 @@ const CheckedRef = Type.Object({
   ...decision,
 })
 
-const AccessCheck = named(
+export const AccessCheck = named(
   'AccessCheck',
   Type.Object({
     action: field.text('The action that was checked'),

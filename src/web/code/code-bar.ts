@@ -21,18 +21,25 @@ export type CodePlace = {
   path: ApiPath
 }
 
-/** The bar above files: the revision, and what there is besides. */
+/** The bar above files: the revision, and what there is besides; and whether the reader may change files there. */
 export async function codeBar(
   context: SharedContext,
   { repository, rev, path }: CodePlace,
-  buttons?: Html,
-): Promise<Html> {
+  buttons: (mayEdit: boolean) => Html | undefined = () => undefined,
+): Promise<{ bar: Html; mayEdit: boolean }> {
   const { to } = context
   const { name, protectedBranches } = repository
-  const picker = await refPicker(context, { name, rev, path, protectedBranches })
-  return html`<div class="code-bar">${picker}<span class="grow"></span>${buttons}
+  const { picker, isBranch } = await refPicker(context, { name, rev, path, protectedBranches })
+  const mayEdit = isBranch && (await mayCommit(context))
+  const bar = html`<div class="code-bar">${picker}<span class="grow"></span>${buttons(mayEdit)}
 ${path.path === '' && html`<a class="button" href="${to.compareFrom(name, rev)}" rel="nofollow">Compare</a>`}
 <a class="button" href="${to.of(name, `find/${encodeRevision(rev)}`)}" data-key="t" title="Find a file (t)">${icon('search')}Find a file</a></div>`
+  return { bar, mayEdit }
+}
+
+/** Whether the reader may commit, as far as that does not depend on the branch. */
+export async function mayCommit({ isLoggedIn, may }: SharedContext): Promise<boolean> {
+  return isLoggedIn && (await may('createCommit'))
 }
 
 /** The parts of the page of a folder or file besides its body. */

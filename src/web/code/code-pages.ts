@@ -1,8 +1,7 @@
-import { Problem, type ProblemCode } from '#base/problem.ts'
 import { importProgress } from '../import-progress.ts'
 import { cachedPage, page, Redirect, type SharedContext, type View } from '../page.ts'
 import type { ReadOperation } from '../read-operations.ts'
-import { isShortId, toQuery, toTarget } from './code-target.ts'
+import { isShortId, toQuery, toTarget, unless } from './code-target.ts'
 import { emptyRepositoryView, orNoCommits } from './empty-repository.ts'
 import { fileView } from './file-view.ts'
 import { findView } from './find-view.ts'
@@ -82,12 +81,4 @@ async function sourceView(context: SharedContext): Promise<View | Redirect> {
   const file = await read('getFile', { query: wanted })
   if (isShortId(rev, file.commit)) return new Redirect(to.src(name, file.commit, path))
   return fileView(context, { repository, rev, path, file })
-}
-
-/** Catches a problem with a code, and nothing else. */
-function unless(code: ProblemCode) {
-  return (error: unknown): undefined => {
-    if (error instanceof Problem && error.code === code) return undefined
-    throw error
-  }
 }

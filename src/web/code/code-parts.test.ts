@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { foldMiddle } from './code-bar.ts'
-import { foldersAbove, isShortId, toTarget } from './code-target.ts'
+import { editingFault, foldersAbove, isShortId, toTarget } from './code-target.ts'
 import { measure } from './document-view.ts'
 import { filterPaths } from './find-view.ts'
 import { findReadme } from './folder-view.ts'
@@ -31,6 +31,26 @@ test('of many folders the middle is folded', () => {
   assert.deepEqual([first, hidden], [[0, 1, 2, 3], 988])
   assert.deepEqual(last, folders.slice(-8))
   assert.deepEqual(foldMiddle(folders.slice(0, 20)).first.length, 20)
+})
+
+test('text in UTF-8 is edited on pages, and nothing else', () => {
+  const commit = '1'.repeat(40)
+  const text = {
+    ...{ commit, path: 'a', mode: '100644', id: commit, size: 1, lfs: null },
+    ...{ isBinary: false, encoding: 'utf-8' as const, content: 'a', limits: [] },
+  }
+  const lfs = { oid: '1'.repeat(64), size: 1, isStored: true }
+  assert.equal(editingFault(text), undefined)
+  for (const other of [
+    { mode: '120000' },
+    { lfs },
+    { size: 256 * 1024 + 1 },
+    { isBinary: true, encoding: 'base64' as const },
+    { isBinary: null, encoding: null, content: null },
+    { content: `${'a'.repeat(9000)}\0` },
+    { encoding: 'base64' as const },
+  ])
+    assert.match(editingFault({ ...text, ...other }) ?? '', /^Th/, JSON.stringify(other))
 })
 
 test('an address names a revision and a path', () => {

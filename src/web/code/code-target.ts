@@ -1,5 +1,6 @@
+import { toSize } from '#base/format.ts'
 import { isObjectId } from '#base/object-id.ts'
-import { Problem } from '#base/problem.ts'
+import { Problem, type ProblemCode } from '#base/problem.ts'
 import type { ApiPath } from '#browse/api-path.ts'
 import { decodeText } from '#browse/text-content.ts'
 import { shortId } from '../display-text.ts'
@@ -70,6 +71,33 @@ export function textOf({ id, size, content, encoding, isBinary }: ReadFile): Tex
   if (encoding === 'utf-8') return { id, size, content, encoding }
   const { text, encoding: found } = decodeText(Buffer.from(content, 'base64'))
   return { id, size, content: text, encoding: found }
+}
+
+/** Texts up to this size are edited on pages. */
+export const editedMaxBytes = 256 * 1024
+
+/** Why the content of a file cannot be edited on a page; undefined if it can. */
+export function editingFault(file: ReadFile): string | undefined {
+  const { mode, size, lfs, isBinary, encoding, content } = file
+  if (mode === '120000') return 'This is a symbolic link'
+  if (lfs) return 'This file is in Git LFS'
+  if (size > editedMaxBytes) return `This file has more than ${toSize(editedMaxBytes)}`
+  // A form cannot have a NUL.
+  if (isBinary !== false || content?.includes('\0')) return 'This is a binary file'
+  return encoding === 'utf-8' ? undefined : 'The text of this file is not in UTF-8'
+}
+
+/** Whether a field of a form can have a path. */
+export function isTypeable({ path, pathBase64 }: ApiPath): boolean {
+  return pathBase64 === undefined && !/[\r\n]/.test(path)
+}
+
+/** Catches a problem with a code, and nothing else. */
+export function unless(code: ProblemCode) {
+  return (error: unknown): undefined => {
+    if (error instanceof Problem && error.code === code) return undefined
+    throw error
+  }
 }
 
 /** The path that a symbolic link leads to; undefined if that is not within the repository. */

@@ -6,6 +6,7 @@ import type { PageTarget } from '../links.ts'
 import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { html } from '../render/html.ts'
+import { mayCommit } from './code-bar.ts'
 import { cloneFields, pageUrl } from './repository-side.ts'
 
 const shownTags = 20
@@ -46,6 +47,7 @@ export async function emptyRepositoryView(
     ? []
     : ((await tryRead('listTags', { query: { limit: shownTags, order: 'version' } })) ?? [])
   const url = pageUrl(context, repository)
+  const mayEdit = empty && (await mayCommit(context))
   return {
     title: `${name} · svc`,
     repository: name,
@@ -66,6 +68,7 @@ ${tags.length === shownTags && html`<p><a href="${to.of(name, 'tags')}">All tags
 <pre tabindex="0"><code>git remote add origin ${url}
 git push -u origin ${defaultBranch}</code></pre>
 <h2>Or begin a new one</h2>
+${mayEdit && html`<p><a href="${to.newFile(name, defaultBranch)}">Write its first file here</a>, or with Git:</p>`}
 <pre tabindex="0"><code>git clone ${url}
 cd ${name}
 echo '# ${name}' &gt; README.md

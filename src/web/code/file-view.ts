@@ -6,7 +6,9 @@ import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
 import { type CodePlace, codeBar, codeFrame, lastCommitRow } from './code-bar.ts'
 import {
+  editingFault,
   foldersAbove,
+  isTypeable,
   lastNameOf,
   linkedPath,
   type TextFile,
@@ -31,7 +33,7 @@ export async function fileView(context: SharedContext, shown: ShownFile): Promis
   const { repository, rev, path, file } = shown
   const { name } = repository
   const text = file.mode === '120000' ? undefined : textOf(file)
-  const [commits, bar, content] = await Promise.all([
+  const [commits, { bar, mayEdit }, content] = await Promise.all([
     tryRead('listCommits', { query: { ...toQuery(file.commit, path), limit: 1 } }),
     codeBar(context, shown),
     contentOf(context, shown, text),
@@ -48,9 +50,20 @@ ${text && isShownOtherwise && html`<a class="button small" href="${to.src(name, 
 <a class="button small" href="${to.raw(name, rev, path)}${isPointer && '?plain'}" rel="nofollow">Raw</a>
 ${text && html`<a class="button small" href="${to.blame(name, rev, path)}" data-keeps-lines data-key="b" title="Blame (b)" rel="nofollow">Blame</a>`}
 <a class="button small" href="${to.log(name, rev, path)}" data-key="l" title="History (l)">History</a>
-<a class="button small" href="${to.src(name, file.commit, path)}${isPlain && '?plain'}" data-keeps-lines data-key="y" title="The address of this version (y)">Permalink</a></div>
+<a class="button small" href="${to.src(name, file.commit, path)}${isPlain && '?plain'}" data-keeps-lines data-key="y" title="The address of this version (y)">Permalink</a>${mayEdit && changeLinks(context, shown)}</div>
 ${content}</div>`
   return { ...codeFrame(context, shown, 'file'), body }
+}
+
+/** Leads to the forms that change a file. Those whose paths are not UTF-8 are changed with git. */
+function changeLinks({ to }: SharedContext, { repository, rev, path, file }: ShownFile) {
+  const { name } = repository
+  const verb = editingFault(file) === undefined ? 'Edit' : 'Rename'
+  return (
+    path.pathBase64 === undefined &&
+    html`
+<span class="actions">${isTypeable(path) && html`<a class="button small" href="${to.edit(name, rev, path)}" data-key="e" title="${verb} (e)">${verb}</a>`}<a class="button small danger" href="${to.delete(name, rev, path)}">Delete</a></span>`
+  )
 }
 
 /** The other view of a file. */

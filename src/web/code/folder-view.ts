@@ -6,7 +6,14 @@ import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
 import { type CodePlace, codeBar, codeFrame, lastCommitRow } from './code-bar.ts'
-import { foldersAbove, linkedPath, type TextFile, textOf, toQuery } from './code-target.ts'
+import {
+  foldersAbove,
+  isTypeable,
+  linkedPath,
+  type TextFile,
+  textOf,
+  toQuery,
+} from './code-target.ts'
 import { documentPlace, isMarkdown, renderDocument, renderLines } from './document-view.ts'
 import { repositorySide } from './repository-side.ts'
 import { submoduleLinks } from './submodule-links.ts'
@@ -25,11 +32,15 @@ export async function folderView(context: SharedContext, folder: Folder): Promis
   const path = pathOf(tree)
   const isRoot = path.path === ''
   const place = { repository, rev, path }
-  const history = html`<a class="button" href="${to.log(name, rev, path)}" data-key="l" title="History (l)">${icon('history')}History</a>`
-  const [commits, runs, bar, readme, side, submodules] = await Promise.all([
+  const [commits, runs, { bar, mayEdit }, readme, side, submodules] = await Promise.all([
     tryRead('listCommits', { query: { ...toQuery(tree.commit, path), limit: 1 } }),
     tryRead('listRuns', { query: { limit: 1 } }),
-    codeBar(context, place, history),
+    codeBar(
+      context,
+      place,
+      (mayEdit) =>
+        html`${mayEdit && isTypeable(path) && html`<a class="button" href="${to.newFile(name, rev, path)}">${icon('plus')}New file</a>`}<a class="button" href="${to.log(name, rev, path)}" data-key="l" title="History (l)">${icon('history')}History</a>`,
+    ),
     readmeOf(context, folder),
     isRoot && repositorySide(context, { repository, rev, tree }),
     readSubmodules(context, folder),
@@ -46,7 +57,7 @@ ${bar}
 <table class="files"><caption class="hidden">Files</caption><colgroup><col><col><col></colgroup><tbody>
 ${!isRoot && isFirstPage && parentRow(context, name, rev, path)}${entries.map((entry) => entryRow(context, { name, rev, submodules }, entry))}
 </tbody></table></div>
-${tree.limits.map((limit) => html`<p class="help">${limit}</p>`)}
+${mayEdit && changeLinks(context, place)}${tree.limits.map((limit) => html`<p class="help">${limit}</p>`)}
 ${next !== undefined && html`<p class="pager"><a class="button" href="${to.src(name, rev, path)}?cursor=${encodeURIComponent(next)}">More files</a></p>`}
 <a hidden href="${to.src(name, tree.commit, path)}" data-key="y">Permalink</a>
 ${readme}`
@@ -54,6 +65,15 @@ ${readme}`
     ...codeFrame(context, place, 'tree'),
     body: side ? html`<div class="with-side"><div>${files}</div>${side}</div>` : files,
   }
+}
+
+/** Leads to the forms that rename and delete a folder. */
+function changeLinks({ to }: SharedContext, { repository: { name }, rev, path }: CodePlace) {
+  return (
+    path.path !== '' &&
+    path.pathBase64 === undefined &&
+    html`<p class="help">${isTypeable(path) && html`<a href="${to.edit(name, rev, path)}" data-key="e" title="Rename (e)">Rename</a> or `}<a href="${to.delete(name, rev, path)}">delete</a> this folder.</p>`
+  )
 }
 
 function foldersFirst(entries: readonly Entry[]): Entry[] {

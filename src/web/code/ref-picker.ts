@@ -17,12 +17,15 @@ type Branch = OperationValues['listBranches'][number]
 
 type Place = { name: string; rev: string; path: ApiPath; protectedBranches?: readonly string[] }
 
-/** A menu of branches by recency and tags, which lead to the same path. Tags of trees and blobs have no pages. */
+/**
+ * A menu of branches by recency and tags, which lead to the same path, and whether the revision is a branch. Tags of trees and
+ * blobs have no pages.
+ */
 export async function refPicker(
   context: SharedContext,
   { name, rev, path, protectedBranches = [] }: Place,
   kind: 'src' | 'log' = 'src',
-): Promise<Html> {
+): Promise<{ picker: Html; isBranch: boolean }> {
   const { readPage, to } = context
   const [{ branches, next }, tags] = await Promise.all([
     branchesByRecency(context),
@@ -34,6 +37,9 @@ export async function refPicker(
     html`<li><a href="${to[kind](name, target, path)}"${target === rev && html` aria-current="true"`}>${shown}</a></li>`
   const more = (hasMore: boolean, page: string) =>
     hasMore && html`<li class="more"><a href="${to.of(name, page)}">All ${page}</a></li>`
+  const isListed = branches.some(({ revision }) => revision === rev)
+  const isBranch =
+    isListed || (next !== undefined && shape === 'branch' && !rev.startsWith('refs/'))
   const isProtected =
     shape === 'branch' && protectedBranches.some((pattern) => matchesPattern(rev, pattern))
 
@@ -49,7 +55,7 @@ export async function refPicker(
     return found.value.some(({ revision }) => revision === rev) ? 'tag' : 'branch'
   }
 
-  return html`<details class="menu picker"><summary class="button">${icon(shape)}<span class="hidden">Revision </span><code class="cut">${toShort(rev)}</code>${icon('down')}</summary>
+  const picker = html`<details class="menu picker"><summary class="button">${icon(shape)}<span class="hidden">Revision </span><code class="cut">${toShort(rev)}</code>${icon('down')}</summary>
 <div class="menu-list">
 <input type="search" class="needs-js" aria-label="Filter branches and tags" placeholder="Filter" data-filter="li:not(.more)">
 <p>Branches</p>
@@ -60,6 +66,7 @@ ${
 <ul>${ofCommits.map((tag) => item(tag.name, tag.revision))}${more(tags.next !== undefined, 'tags')}</ul>`
 }
 </div></details>${isProtected && html`<span class="soft nowrap">${icon('lock')} protected</span>`}`
+  return { picker, isBranch }
 }
 
 /** Their newest commits are read for the order. */

@@ -65,7 +65,7 @@ async function logView(context: SharedContext, target: PageTarget): Promise<View
       limit: pageSize,
     },
   })
-  const [{ value: commits, next }, refs, runs, picker] = await Promise.all([
+  const [{ value: commits, next }, refs, runs, { picker }] = await Promise.all([
     listed,
     listed.then(({ value }) => refsById(context, idsOf(value))),
     recentRuns(context),

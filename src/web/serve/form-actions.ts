@@ -81,7 +81,7 @@ export function createFormActions({
     problem: Problem,
   ): Promise<View> {
     const page = formPageOf(route)
-    if (!page || statusOf(problem) >= 500) throw problem
+    if (!page || statusOf(problem) === 500) throw problem
     // A page that cannot be shown does not hide why the form was refused.
     const view = await page.show({ ...context, problem }).catch(() => undefined)
     if (!view || view instanceof RawResponse || view instanceof Redirect) throw problem
@@ -96,7 +96,10 @@ export function createFormActions({
     route: PageAction,
     begun: Visit,
   ): Promise<View | Redirect> => {
-    const { fields, visit } = await readForm(exchange, begun, bodyTimeoutMs)
+    const { fields, visit } = await readForm(exchange, begun, {
+      timeoutMs: bodyTimeoutMs,
+      maxBytes: begun.open && route.bodyMaxBytes,
+    })
     const { open, to } = visit
     // What was typed is lost, but not where.
     if (!open) return toLogin(to, addressOf(route.formPage, visit.context.params))
@@ -106,7 +109,7 @@ export function createFormActions({
     if ('view' in result) return result.view
     const context = { ...sent, session: result.session }
     try {
-      const { value } = await context.call(route.operation, route.input(context))
+      const { value } = await context.call(route.operation, await route.input(context))
       const next = route.redirectTo(context, value)
       if (typeof next !== 'string') return next
       const { address, headers } = toDonePage(next, route, { context, value })

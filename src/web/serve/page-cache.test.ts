@@ -15,11 +15,17 @@ const problem = new Problem('invalid_request', 'A field needs another value.')
 const ownNames = ['caller', 'session', 'now', 'problem', 'fields', 'ifNoneMatch', 'requestId']
 
 /** A page that reads some operations, and calls of them whose results can be changed. */
-function startPage({ reads = ['getTree'], age = 5 * minute, maxBytes = 1e6 } = {}) {
+function startPage({
+  reads = ['getTree'],
+  operation = undefined as string | undefined,
+  age = 5 * minute,
+  maxBytes = 1e6,
+} = {}) {
   const results: Record<string, unknown> = { getTree: 'tree', listRuns: 'runs' }
   const created: string[] = []
   const calls: string[] = []
   let isProvisional = false
+  let asked = 0
   const page = cachedPage('/r/:name', ['getTree'], {
     weight: 'git',
     audience: 'code',
@@ -28,6 +34,7 @@ function startPage({ reads = ['getTree'], age = 5 * minute, maxBytes = 1e6 } = {
       for (const name of ownNames) assert.ok(!(name in context), name)
       const [first = 'getTree', ...others] = reads as ReadOperation[]
       const values = [await read(first), ...(await Promise.all(others.map((one) => tryRead(one))))]
+      if (operation !== undefined) values.push(await context.may(operation))
       if (isProvisional) markProvisional()
       created.push(url)
       return { title: 'Page', body: html`${JSON.stringify(values)} ${time.age(10 * minute - age)}` }
@@ -39,6 +46,7 @@ function startPage({ reads = ['getTree'], age = 5 * minute, maxBytes = 1e6 } = {
     results,
     created,
     calls,
+    asked: () => asked,
     markProvisional() {
       isProvisional = true
     },
@@ -52,6 +60,7 @@ function startPage({ reads = ['getTree'], age = 5 * minute, maxBytes = 1e6 } = {
       isLoggedIn = true,
       own = results,
       session = 'ada',
+      isWriter = false,
     } = {}) {
       const call: PageCall = async (operation, input) => {
         const value = own[operation]
@@ -69,6 +78,10 @@ function startPage({ reads = ['getTree'], age = 5 * minute, maxBytes = 1e6 } = {
         ...createReaders(call),
         ...{ baseUrl: 'http://a', url, isLoggedIn, time: new PageTime(now) },
         ...{
+          async may(wanted: string) {
+            asked += 1
+            return isWriter && wanted === operation
+          },
           caller,
           session: { id: session },
           params: { name: 'a' },
@@ -140,6 +153,15 @@ test('readers with different rights have pages of their own, which do not replac
     await assert.rejects(read({ own: stranger }), { code: 'repository_not_found' })
   }
   assert.equal(created.length, 2)
+})
+
+test('what a reader may is asked again for each reader, and decides which page it gets', async () => {
+  const { read, created, asked } = startPage({ operation: 'createCommit' })
+  for (let round = 0; round < 3; round++) {
+    assert.equal(await read(), '[tree,false] 5 minutes ago')
+    assert.equal(await read({ isWriter: true }), '[tree,true] 5 minutes ago')
+  }
+  assert.deepEqual([created.length, asked()], [2, 7])
 })
 
 test('a page is created again when one of its ages has other words', async () => {

@@ -20,10 +20,10 @@ import { PageBody } from './responses.ts'
 /** A page whose body may be cached. */
 export type CachedView = Omit<View, 'body'> & { body: PageBody }
 
-/** Identifies the result of an operation: its entity tag, a hash of its content, or its problem. */
-type Validator = { kind: 'etag' | 'hash' | 'problem'; value: string }
+/** Identifies the result of an operation: its entity tag, a hash of its content, or its problem; or whether it is allowed. */
+type Validator = { kind: 'etag' | 'hash' | 'problem' | 'right'; value: string }
 
-/** A call of an operation for a page, and the validator of its result. */
+/** A call of an operation for a page, or a question whether its caller may perform one, and the validator of its result. */
 type Read = {
   operation: string
   input: PageInput
@@ -131,14 +131,16 @@ function isSame(one: Validator, other: Validator | undefined): boolean {
 }
 
 /** Repeats the reads of some variants, each once. */
-function createRevalidation({ call }: PageContext, variants: readonly Variant[]): Revalidate {
+function createRevalidation({ call, may }: PageContext, variants: readonly Variant[]): Revalidate {
   const etags = new Map<string, Set<string>>()
   for (const { key, validator } of variants.flatMap(({ checks }) => checks))
     if (validator.kind === 'etag')
       etags.set(key, (etags.get(key) ?? new Set()).add(validator.value))
   const repeated = new Map<string, Promise<Validator | undefined>>()
 
-  async function repeat({ operation, input, key }: Read): Promise<Validator | undefined> {
+  async function repeat(read: Read): Promise<Validator | undefined> {
+    const { operation, input, key, validator } = read
+    if (validator.kind === 'right') return rightValidator(await may(operation, input.params))
     const known = etags.get(key)
     try {
       const ifNoneMatch = known && [...known].join(', ')
@@ -188,10 +190,13 @@ async function create(page: CachedPage, context: PageContext): Promise<Created> 
   const recording: SharedContext = {
     ...shared,
     ...createReaders(call),
-    // Rights are the caller's own.
-    may(operation, params) {
-      markProvisional()
-      return context.may(operation, params)
+    async may(operation, params) {
+      const isAllowed = await context.may(operation, params)
+      const input = { ...(params && { params }) }
+      const key = `may ${keyOf(operation, input)}`
+      const validator = rightValidator(isAllowed)
+      reads.set(key, { operation, input, key, validator, isOfLfs: false })
+      return isAllowed
     },
     render: (key, request) => context.render(key, request, markProvisional),
     time,
@@ -214,6 +219,10 @@ function validatorOf({ headers, value }: OperationResult): Validator {
   if (headers.etag !== undefined) return { kind: 'etag', value: headers.etag }
   const text = JSON.stringify([value, headers.link])
   return { kind: 'hash', value: hash('sha256', text, 'base64url') }
+}
+
+function rightValidator(isAllowed: boolean): Validator {
+  return { kind: 'right', value: String(isAllowed) }
 }
 
 /** The validator of a problem that the same request has again; undefined for one that may pass. */

@@ -3,6 +3,7 @@ import { adminPages } from '../admin/admin-pages.ts'
 import { cliLoginPages } from '../cli-login-pages.ts'
 import { codePages } from '../code/code-pages.ts'
 import { readDone } from '../done.ts'
+import { editPages } from '../edit/edit-pages.ts'
 import { historyPages } from '../history/history-pages.ts'
 import { homePages } from '../home-pages.ts'
 import { eventPages } from '../live/event-pages.ts'
@@ -31,6 +32,7 @@ export const pages: readonly PageRoute[] = [
   ...deliveryPages,
   ...webhookActions,
   ...codePages,
+  ...editPages,
   ...historyPages,
   ...runListPages,
   ...startRunPages,

@@ -3,7 +3,7 @@ import { hasArrived, readFormBody } from '#http/serve/json-body.ts'
 import type { PageExchange } from '#http/serve/page-requests.ts'
 import type { Visit } from './visits.ts'
 
-const maxBytes = 64 * 1024
+const fieldsMaxBytes = 64 * 1024
 
 /**
  * Reads the fields of a form of this service; returns them with the visit, which is opened again if they were waited for.
@@ -13,7 +13,7 @@ const maxBytes = 64 * 1024
 export async function readForm(
   { request }: Pick<PageExchange, 'request'>,
   visit: Visit,
-  timeoutMs: number,
+  { timeoutMs, maxBytes = fieldsMaxBytes }: { timeoutMs: number; maxBytes?: number | undefined },
 ): Promise<{ fields: URLSearchParams; visit: Visit }> {
   if (!isSameOrigin(request, visit.context.baseUrl)) {
     throw new Problem(

@@ -49,7 +49,7 @@ export function createSessionPages(dependencies: Dependencies) {
       if (done) exchange.response.setHeader('set-cookie', clearDone(begun.context))
       return route.serve({ ...begun.context, done }, parts)
     }
-    const { fields, visit } = await readForm(exchange, begun, bodyTimeoutMs)
+    const { fields, visit } = await readForm(exchange, begun, { timeoutMs: bodyTimeoutMs })
     const { context } = visit
     try {
       return await route.serve({ ...context, fields }, parts)
