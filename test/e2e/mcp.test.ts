@@ -310,6 +310,29 @@ const trials: Record<string, Trial> = {
     },
     code: 'artifact_not_found',
   },
+  list_statuses: {
+    async succeed({ agent, name }) {
+      const { id } = await agent.use('get_commit', { repository: name, commit: 'main' })
+      await agent.use('list_statuses', { repository: name, commit: id })
+    },
+    refuse: ({ agent, name }) =>
+      agent.refusal('list_statuses', { repository: name, commit: 'main' }),
+    code: 'revision_not_found',
+  },
+  report_status: {
+    async succeed({ agent, name }) {
+      const { id } = await agent.use('get_commit', { repository: name, commit: 'main' })
+      const given = { repository: name, commit: id }
+      await agent.use('report_status', { ...given, context: 'lint', state: 'success' })
+      const [{ context, state }] = await agent.use('list_statuses', given)
+      assert.deepEqual([context, state], ['lint', 'success'])
+    },
+    refuse: ({ agent, name }) =>
+      agent.refusal('report_status', {
+        ...{ repository: name, commit: 'main', context: 'lint', state: 'success' },
+      }),
+    code: 'revision_not_found',
+  },
   list_caches: {
     async succeed(scene) {
       await makeFiles(scene)

@@ -17,6 +17,7 @@ export type McpTool = {
 const repository = { name: 'repository', description: 'name of the repository' }
 const run = { name: 'run', description: 'id of the run' }
 const commit = { name: 'commit', description: 'id of the commit, or a branch or tag' }
+const wholeCommit = { name: 'commit', description: 'whole id of the commit' }
 const cache = { name: 'cache', description: 'id of the cache' }
 const push = { name: 'push', description: 'id of the push' }
 const namespace = { name: 'namespace', description: 'name of the namespace' }
@@ -304,6 +305,25 @@ export const mcpTools: McpTool[] = [
       id: run,
       artifact: { name: 'artifact', description: 'id or name of the artifact' },
     },
+  },
+  {
+    name: 'list_statuses',
+    title: 'List the statuses of a commit',
+    description:
+      'Lists what checks from outside and workflow runs say of a commit, newest first. The first of a context counts.',
+    operationId: 'listStatuses',
+    effect: 'reads',
+    pathArguments: { name: repository, commit: wholeCommit },
+  },
+  {
+    name: 'report_status',
+    title: 'Report a status of a commit',
+    description:
+      'Reports that a check has begun or ended, in place of what the user of the token reported in this context before. A ' +
+      'protection of a branch may require it.',
+    operationId: 'reportStatus',
+    effect: 'changes',
+    pathArguments: { name: repository, commit: wholeCommit },
   },
   {
     name: 'list_caches',
