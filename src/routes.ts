@@ -26,7 +26,7 @@ import { namespaceUsageRoutes } from '#repositories/namespaces/namespace-usage-r
 import { repositoryRoutes } from '#repositories/repository-routes.ts'
 import { secretRoutes } from '#secrets/secret-routes.ts'
 import { pageHeaders } from '#web/page-headers.ts'
-import { toWorkflowPaths } from '#workflows/commits/workflow-paths.ts'
+import { toWorkflowPath } from '#workflows/commits/workflow-paths.ts'
 import type { App } from './app.ts'
 
 type RouteParts = {
@@ -61,7 +61,8 @@ export function createRoutes(parts: RouteParts): Route[] {
       protections,
       collaborators,
       defaultBranches,
-      toWorkflowPaths: (files) => toWorkflowPaths(files, 'requires'),
+      toWorkflowPath,
+      findRuleWarnings: app.workflows.findRuleWarnings,
     }),
     ...deletedRepositoryRoutes(app.deletedRepositories),
     ...importRoutes(app.imports),

@@ -103,7 +103,7 @@ export async function startService(options: Options): Promise<RunningService> {
       proposals,
       pool,
       repositoryHolds,
-      hasSuccessfulRun: workflows.hasSuccessfulRun,
+      findMissing: workflows.findMissing,
       runAwaited: workflows.runAwaited,
       createLoginLink,
       settings,

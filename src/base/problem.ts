@@ -40,6 +40,7 @@ export const problems = {
   lfs_objects_missing: { kind: 'forbidden', title: 'Push names missing Git LFS objects' },
   credentials_leaked: { kind: 'forbidden', title: 'Push contains credentials' },
   run_required: { kind: 'forbidden', title: 'Successful run required' },
+  status_required: { kind: 'forbidden', title: 'Successful status required' },
   origin_forbidden: { kind: 'forbidden', title: 'Requests from this origin are not accepted' },
   source_forbidden: { kind: 'forbidden', title: 'Import source not allowed' },
   revision_not_found: { kind: 'not-found', title: 'No such revision' },

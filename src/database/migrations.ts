@@ -1082,6 +1082,11 @@ const changesTables: Migration = ({ milliseconds }) => [
   'alter table pushes add column landing text',
 ]
 
+// Rules that require a status are compared with what was ever reported.
+const statusContexts: Migration = () => [
+  'create index commit_statuses_by_context on commit_statuses (repository_id, context, username)',
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -1147,6 +1152,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [cliLoginSessions, 'adds'],
   [commitStatuses, 'adds'],
   [changesTables, 'changes'],
+  [statusContexts, 'adds'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

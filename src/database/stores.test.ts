@@ -387,10 +387,10 @@ onEachDatabase((fresh) => {
       await protections.put(actor, repository, branch)
       await Promise.all([
         protections.put(actor, repository, { ...branch, owners: 'none' }),
-        protections.put(actor, repository, { ...branch, requires: ['ci.yml'] }),
+        protections.put(actor, repository, { ...branch, requires: [{ workflow: 'ci.yml' }] }),
       ])
       const last = (await protections.list(repository)).at(-1)
-      assert.deepEqual([last?.owners, last?.requires], ['none', ['ci.yml']])
+      assert.deepEqual([last?.owners, last?.requires], ['none', [{ workflow: 'ci.yml' }]])
     }
   })
 

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Origin } from '#access/principal.ts'
 import type { Role } from '#access/roles.ts'
 import type { Visibility } from '#access/visibility.ts'
+import type { Json } from '#base/json.ts'
 import type { ChangeRow, Db, RunRow, RunTokenAccess } from '#database/schema.ts'
 import type { PushedUpdate } from '#git/refs/refs.ts'
 
@@ -126,7 +127,7 @@ type ProtectionData = {
   branch: string | null
   tag: string | null
   owners: string
-  requires: string[]
+  requires: Json[]
 }
 
 /** The name of the namespace of an event that is about all of its repositories. */

@@ -1,5 +1,11 @@
 import { matchesPattern } from '#base/text-pattern.ts'
 import type { ProtectionRow } from '#database/schema.ts'
+import {
+  type Requirement,
+  type RequirementValue,
+  toRequirement,
+  toRequirementValue,
+} from './requirements.ts'
 
 /** What a protection is about. */
 export type ProtectedKind = 'branch' | 'tag'
@@ -7,16 +13,51 @@ export type ProtectedKind = 'branch' | 'tag'
 /** What owners may do to a protected ref: everything, nothing that loses commits, or nothing at all. */
 export const ownerRules = ['any', 'fast-forward', 'none'] as const
 
-export type OwnerRule = (typeof ownerRules)[number]
+type OwnerRule = (typeof ownerRules)[number]
+
+/** What a protection says. The columns, the API and the events have these under the same names. */
+export type ProtectionRules = {
+  owners: OwnerRule
+  /** What the pushed commit must have. */
+  requires: Requirement[]
+}
+
+/** Rules that a request gives; it leaves the others as they are. */
+export type WantedRules = { [Rule in keyof ProtectionRules]?: ProtectionRules[Rule] | undefined }
+
+/** The rules of a new protection, unless others are given. */
+export const firstRules: ProtectionRules = { owners: 'any', requires: [] }
+
+export function changeRules(
+  { owners, requires }: ProtectionRules,
+  wanted: WantedRules,
+): ProtectionRules {
+  return { owners: wanted.owners ?? owners, requires: wanted.requires ?? requires }
+}
+
+type RuleColumns = Omit<ProtectionRow, 'scopeId' | 'branch' | 'createdAt'>
+
+export function toRuleColumns(rules: ProtectionRules): RuleColumns {
+  const { requires, ...others } = toRuleValues(rules)
+  return { ...others, requires: JSON.stringify(requires) }
+}
+
+function toRules({ owners, requires }: RuleColumns): ProtectionRules {
+  // Only `toRuleColumns` writes it.
+  const values: RequirementValue[] = JSON.parse(requires)
+  return { owners, requires: values.map(toRequirement) }
+}
+
+/** The rules in the API and in events. */
+export function toRuleValues({ owners, requires }: ProtectionRules) {
+  return { owners, requires: requires.map(toRequirementValue) }
+}
 
 /** A protection of the branches or tags that match a pattern. */
-export type Protection = {
+export type Protection = ProtectionRules & {
   kind: ProtectedKind
   /** A name or a pattern, without `refs/heads/` or `refs/tags/`. */
   pattern: string
-  owners: OwnerRule
-  /** Paths of workflow files, of which the pushed commit must have a successful run. */
-  requires: string[]
   /** The namespace that has it for all of its repositories; null for one of a repository. */
   namespace: string | null
 }
@@ -38,17 +79,14 @@ export function toStoredPattern({ kind, pattern }: Pick<Protection, 'kind' | 'pa
 
 export function toProtection({
   branch,
-  owners,
-  requires,
   namespace = null,
+  ...row
 }: ProtectionRow & { namespace?: string | null }): Protection {
   const isTag = branch.startsWith(prefixes.tag)
   return {
     kind: isTag ? 'tag' : 'branch',
     pattern: isTag ? branch.slice(prefixes.tag.length) : branch,
-    owners,
-    // Only `Protections` writes it.
-    requires: JSON.parse(requires),
+    ...toRules(row),
     namespace,
   }
 }

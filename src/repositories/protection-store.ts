@@ -17,14 +17,14 @@ export async function insertProtection(db: Db, protection: ProtectionRow): Promi
 /** Changes the rules of a protection; false when they are the same, or there is none. */
 export async function updateProtection(
   db: Db,
-  { scopeId, branch, owners, requires }: Omit<ProtectionRow, 'createdAt'>,
+  { scopeId, branch, ...rules }: Omit<ProtectionRow, 'createdAt'>,
 ): Promise<boolean> {
   const row = await db
     .updateTable('protections')
-    .set({ owners, requires })
+    .set(rules)
     .where('scopeId', '=', scopeId)
     .where('branch', '=', branch)
-    .where((is) => is.or([is('owners', '<>', owners), is('requires', '<>', requires)]))
+    .where((is) => is.not(is.and(rules)))
     .returning('branch')
     .executeTakeFirst()
   return row !== undefined

@@ -19,18 +19,12 @@ import type { Repository as OpenedRepository, Repositories } from './repositorie
 import { DescribedRepository, Repository } from './repository-schemas.ts'
 import { collaboratorRoutes } from './rights/collaborator-routes.ts'
 import type { Collaborators } from './rights/collaborators.ts'
-import { protectionRoutes } from './rights/protection-routes.ts'
-import type { Protections } from './rights/protections.ts'
-import type { ScopeAccess } from './scopes.ts'
+import { type ProtectionParts, protectionRoutes } from './rights/protection-routes.ts'
 
-type Dependencies = {
+type Dependencies = ProtectionParts & {
   repositories: Repositories
-  namespaces: ScopeAccess['namespaces']
-  protections: Protections
   collaborators: Collaborators
   defaultBranches: DefaultBranches
-  /** Normalizes the paths of workflow files. Throws `invalid_request`. */
-  toWorkflowPaths: (files: string[]) => string[]
 }
 
 /** Changes default branches, serialized with pushes. */
@@ -41,8 +35,7 @@ type DefaultBranches = {
 
 /** The routes of repositories, their protected branches and their collaborators. */
 export function repositoryRoutes(dependencies: Dependencies) {
-  const { repositories, namespaces, protections, collaborators, defaultBranches } = dependencies
-  const { toWorkflowPaths } = dependencies
+  const { repositories, collaborators, defaultBranches } = dependencies
   const open = openOfRoute(repositories)
   const find = ({ principal, permission, params }: FindRequest<{ name: string }>) =>
     repositories.openInAnyState(principal, params.name, permission)
@@ -219,7 +212,7 @@ export function repositoryRoutes(dependencies: Dependencies) {
       problems: ['repository_not_found', 'role_insufficient'],
       handle: ({ principal, found }) => repositories.remove(principal, found),
     }),
-    ...protectionRoutes({ repositories, namespaces, protections, toWorkflowPaths }),
+    ...protectionRoutes(dependencies),
     ...collaboratorRoutes({ repositories, collaborators }),
   ]
 }

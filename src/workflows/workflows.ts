@@ -19,6 +19,8 @@ import type { ObjectPool } from '#git/objects/object-pool.ts'
 import type { Git } from '#git/process/git-process.ts'
 import type { JsonRoute } from '#http/route.ts'
 import type { Repositories } from '#repositories/repositories.ts'
+import type { FindMissing } from '#repositories/requirements.ts'
+import type { FindRuleWarnings } from '#repositories/rights/protection-routes.ts'
 import type { Store } from '#repositories/store/store.ts'
 import type { OpenSecrets } from '#secrets/secrets.ts'
 import type { Vault } from '#secrets/vault/vault.ts'
@@ -30,7 +32,7 @@ import { createPublishRuns } from './run-events.ts'
 import type { UrlOfRun } from './run-files/held-run.ts'
 import { createRunFiles } from './run-files/run-files.ts'
 import { createRunShells } from './run-shells/run-shells.ts'
-import { countUnfinished, findRunByToken, hasSuccessfulRun } from './run-store.ts'
+import { countUnfinished, findRunByToken } from './run-store.ts'
 import { createReports } from './runners/reports.ts'
 import { createQueue } from './runners/run-queue.ts'
 import type { RunnerProcess } from './runners/runner-process.ts'
@@ -42,6 +44,8 @@ import { type AwaitedRuns, createAwaitedRuns } from './starting/awaited-runs.ts'
 import { createFollowRun } from './starting/follow-run.ts'
 import { createPlanPush } from './starting/plan-push.ts'
 import { createTriggers } from './starting/triggers.ts'
+import { createFindMissing } from './statuses/missing-requirement.ts'
+import { createFindRuleWarnings } from './statuses/rule-warnings.ts'
 import { statusRoutes } from './statuses/status-routes.ts'
 import { createStatuses } from './statuses/statuses.ts'
 import { createLogReader } from './views/run-logs.ts'
@@ -67,8 +71,8 @@ export type Workflows = {
   refreshJob: (principal: Principal) => Promise<Principal | undefined>
   /** Describes a run in the state at the time of an event. */
   describeRun: (run: RunAtEvent) => Promise<RunSummary>
-  /** Whether a workflow file, given by its path, has a successful run at a commit. */
-  hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
+  findMissing: FindMissing
+  findRuleWarnings: FindRuleWarnings
   /** Runs workflows at commits of a push that is not accepted unless the runs succeed. */
   runAwaited: AwaitedRuns['run']
   /** Ends the runs of a repository that is about to be deleted. */
@@ -193,8 +197,8 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     refreshJob: ({ tokenHash = '' }) => principalOfJob(tokenHash),
 
     describeRun: views.atEvent,
-    hasSuccessfulRun: (repositoryId, commit, file) =>
-      hasSuccessfulRun(db, { repositoryId, commit, file }),
+    findMissing: createFindMissing(db),
+    findRuleWarnings: createFindRuleWarnings(parts),
 
     runAwaited: awaitedRuns.run,
 

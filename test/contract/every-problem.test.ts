@@ -178,6 +178,10 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     await admin.put('/repos/site/protections/branches/gated', { requires: ['ci.yml'] })
     return refusedPush(admin, 'HEAD:gated')
   },
+  status_required: async () => {
+    await admin.put('/repos/site/protections/branches/checked', { requires: [{ status: 'build' }] })
+    return refusedPush(admin, 'HEAD:checked')
+  },
   revision_not_found: () => admin.get('/repos/site/tree?rev=nowhere'),
   revision_ambiguous: async () => {
     await pushMain()

@@ -154,10 +154,11 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
         'fast-forward',
         '--requires',
         'ci.yml',
+        'status: ci/build by ci-bot',
       )
       assert.match(
         await inClone('protections', 'list'),
-        /^PATTERN .*\nrelease\/\* +fast-forward +\S+ci\.yml\n$/,
+        /^PATTERN .*\nrelease\/\* +fast-forward +\S+ci\.yml; status: ci\/build by ci-bot\n/,
       )
       assert.equal(
         await svc('protections', 'add', 'tour', 'v*', '--tag'),

@@ -44,7 +44,7 @@ test('a collaborator whose name no token or key has is marked until one has it',
   assert.deepEqual(await listed(limited.body.token), [])
 })
 
-test('a required workflow that the default branch does not have is a warning', async () => {
+test('what rules require although it is not there is a warning', async () => {
   const put = (kind: string, requires: string[]) =>
     service.admin.put(`/repos/site/protections/${kind}`, { requires })
   await put('branches/main', ['ci.yml'])
@@ -52,9 +52,21 @@ test('a required workflow that the default branch does not have is a warning', a
   assert.doesNotMatch(await settings(), /The default branch has no/)
   await put('branches/release', ['ci.yml', 'gone.yml'])
   await put('tags/v*', ['also-gone.yml'])
+  const page = '/r/site/settings/branches'
+  await client.post(page, { pattern: 'x', owners: 'any', requires: 'status: <b> by ada, bob\r\n' })
   const text = await settings()
-  assert.match(text, /The default branch has no <code>\.svc\/workflows\/gone\.yml<\/code>:/)
-  assert.match(text, /The default branch has no <code>\.svc\/workflows\/also-gone\.yml<\/code>:/)
+  assert.match(text, /release&quot;: the default branch has no \.svc\/workflows\/gone\.yml,/)
+  assert.match(text, /v\*&quot;: the default branch has no \.svc\/workflows\/also-gone\.yml,/)
+  assert.match(text, /with the status <code>&lt;b&gt;<\/code> by ada or bob</)
+  assert.match(
+    text,
+    /x&quot;: the status &quot;&lt;b&gt;&quot; by ada or bob has never been reported/,
+  )
+  const refused = { pattern: 'x', owners: 'any', requires: 'ci.yml from main' }
+  assert.match(
+    (await client.post(page, refused)).text,
+    />\s*ci\.yml from main<\/textarea>[\s\S]*full name of a branch or tag/,
+  )
   await service.admin.delete('/repos/site/protections/branches/main')
 })
 

@@ -121,6 +121,43 @@ test('a commit without a successful run of the required workflow is refused', as
   assert.equal(await push(owner, ':gated'), 'pushed')
 })
 
+test('a commit with another workflow file than that of a ref is refused, although its run succeeds', async () => {
+  const rule = { workflow: '.svc/workflows/ci.yml', from: 'refs/heads/rules' }
+  const path = '/repos/site/protections/branches/judged'
+  const { body: early } = await owner.put(path, { requires: [{ ...rule, workflow: 'ci.yml' }] })
+  assert.deepEqual(early.rules.at(-1).requires, [rule])
+  const warning = 'The rule "judged": refs/heads/rules'
+  assert.ok(
+    early.warnings.includes(`${warning} has no .svc/workflows/ci.yml, so no push can succeed.`),
+  )
+  await project.git('push', '--quiet', owner.remote('site'), 'HEAD:rules')
+  assert.match(
+    (await owner.get('/repos/site/protections/branches')).body.warnings.join(),
+    /"judged": refs\/heads\/rules is not protected, so all/,
+  )
+  const strict = await project.git('rev-parse', 'HEAD')
+  await project.commit('.svc/workflows/ci.yml', 'on: push\nsteps:\n  - run: "true"\n')
+  assert.equal(await push(owner, 'HEAD:try'), 'pushed')
+  const lax = await project.git('rev-parse', 'HEAD')
+  await until('the lax run has succeeded', async () => {
+    const [run] = (await owner.get('/repos/site/workflows')).body
+    return run.commit === lax && run.conclusion === 'success'
+  })
+  const differs = /ci\.yml as it is at refs\/heads\/rules first\. Its \S+ differs/
+  assert.match(await push(owner, 'HEAD:judged'), differs)
+  assert.match(await push(owner, '-o', 'wait', 'HEAD:judged'), differs)
+  const refs = [{ ref: 'judged', commit: lax }]
+  const { body: checked } = await owner.post('/repos/site/check', { action: 'push', refs })
+  assert.deepEqual([checked.code, differs.test(checked.detail)], ['run_required', true])
+  await project.git('checkout', '--quiet', strict, '--', '.svc')
+  await commit('Restored')
+  assert.match(
+    await push(owner, 'HEAD:judged'),
+    /as it is at refs\/heads\/rules first\. Push it with/,
+  )
+  assert.equal(await push(owner, '-o', 'wait', 'HEAD:judged'), 'pushed')
+})
+
 test('rules that are not given stay, and those that make no sense are refused', async () => {
   const path = '/repos/site/protections/branches/kept'
   await owner.put(path, { owners: 'none', requires: ['ci.yml', '.svc/workflows/ci.yml'] })
@@ -146,6 +183,14 @@ test('rules that are not given stay, and those that make no sense are refused', 
     [{ requires: ['../ci.yml'] }, '/requires/0'],
     [{ requires: ['ci.yml', 'README'] }, '/requires/1'],
     [{ requires: 'ci.yml' }, '/requires'],
+    [{ requires: ['ci.yml', { workflow: '../ci.yml' }] }, '/requires/1/workflow'],
+    [{ requires: [{ workflow: 'ci.yml', from: 'main' }] }, '/requires/0/from'],
+    [{ requires: [{ workflow: 'ci.yml', from: 'refs/heads/a..b' }] }, '/requires/0/from'],
+    [{ requires: [{ status: '' }] }, '/requires/0'],
+    [{ requires: [{ status: 'a\nb' }] }, '/requires/0'],
+    [{ requires: [{ status: 'a', by: [] }] }, '/requires/0'],
+    [{ requires: [{ status: 'a', by: ['run-1[bot]'] }] }, '/requires/0'],
+    [{ requires: [{ status: 'a', from: 'refs/heads/main' }] }, '/requires/0'],
   ] as const) {
     const answer = await owner.put(path, wanted)
     assert.deepEqual([answer.status, answer.body.errors[0].pointer], [400, pointer], answer.text)

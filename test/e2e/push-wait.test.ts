@@ -217,6 +217,17 @@ describe('push options for runs', options, () => {
     assert.match(text, /There is no \.svc\/workflows\/ci\.yml in this commit/)
   })
 
+  test('a status that is missing is named before any run starts', async () => {
+    await using site = await startPushSite(service, owner, 'status')
+    const requires = ['ci.yml', { status: 'build' }]
+    await owner.put('/repos/status/protections/branches/main', { requires })
+    await commitFiles(site.project, { '.svc/workflows/ci.yml': onPush('true') })
+    const { code, text } = await site.push(['wait'], ['HEAD:main']).ended
+    assert.equal(code, 1)
+    assert.match(text, /needs the status "build" to be success.*waits for no status/)
+    assert.deepEqual(await site.runs(), [])
+  })
+
   test('a push that may not change its ref starts no run', async () => {
     await using site = await startPushSite(service, owner, 'closed')
     const member = await service.client({ permissions: ['repo:write', 'repo:read'] })

@@ -1,6 +1,7 @@
 // Tags: each-store
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { git, temporaryFolder } from '../support/git.ts'
 import { logIn } from '../support/page-client.ts'
 import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
 import { type Client, type Service, startService } from '../support/service.ts'
@@ -56,6 +57,76 @@ test('the last status of each context and user is listed beside the runs of the 
   const { text } = await page.get(`/r/site/commit/${commit}`)
   assert.match(text, /Succeeded.*ci\/build.*by ada.*Failed.*ci\/build.*A test fails\., by jenkins/s)
   assert.match(text, /href="https:\/\/ci\.example\/1"/)
+})
+
+const protect = (name: string, requires: unknown[], client = owner) =>
+  client.put(`/repos/site/protections/branches/${name}`, { requires })
+
+/** What a push of the commit to a branch gets, in the dry run and with git. */
+async function refusalOf(name: string): Promise<string | undefined> {
+  const refs = [{ ref: name, commit }]
+  const { body } = await owner.post('/repos/site/check', { action: 'push', refs })
+  const target = { target: commit, force: true }
+  const { status, body: made } = await owner.put(`/repos/site/refs?ref=refs/heads/${name}`, target)
+  assert.deepEqual([body.allowed, body.code], [status < 300, made.code ?? null], body.detail)
+  if (body.allowed) await owner.delete(`/repos/site/refs?ref=refs/heads/${name}`)
+  else assert.deepEqual([made.code, made.detail], ['status_required', body.detail])
+  return body.detail ?? undefined
+}
+
+test('a protected branch takes only commits of which its users report success', async () => {
+  const ci = await service.client({ username: 'jenkins', permissions: ['ci'] })
+  const report = (client: Client, context: string, state: string, name = 'site') =>
+    client.post(statusesOf(commit, name), { context, state })
+  const odd = `"o'dd" $(x) \u{1f4a5}`
+  const { body } = await protect('gated', [{ status: 'unit', by: ['jenkins', 'jenkins'] }])
+  assert.deepEqual(body.rules.at(-1).requires, [{ status: 'unit', by: ['jenkins'] }])
+  assert.deepEqual(body.warnings, [
+    'The rule "gated": the status "unit" by jenkins has never been reported in this repository.',
+  ])
+  const all = await protect('any', [{ status: odd }, { status: 'unit' }])
+  assert.equal(all.body.warnings.length, 3)
+  const command = `svc statuses report site ${commit} unit success`
+  assert.equal(
+    await refusalOf('gated'),
+    `The branch "gated" is protected by the rule "gated": the commit ${commit} needs the status "unit" to be success, ` +
+      `reported by jenkins first. Push it to another branch, where \`${command}\` reports the status, and here then; ` +
+      '`git push -o wait` waits for no status.',
+  )
+  // Of another user, of another repository that has the same commit, and in another context.
+  await report(owner, 'unit', 'success')
+  await using clone = await temporaryFolder()
+  await git(clone.path, ['clone', '--quiet', owner.remote('site'), '.'])
+  await owner.post('/repos', { name: 'other' })
+  await git(clone.path, ['push', '--quiet', owner.remote('other'), 'HEAD:main'])
+  await owner.post('/repos/other/collaborators', { username: 'jenkins', role: 'write' })
+  assert.equal((await report(ci, 'unit', 'success', 'other')).status, 201)
+  assert.equal((await report(ci, 'Unit', 'success')).status, 201)
+  assert.match((await refusalOf('gated')) ?? '', /by jenkins first/)
+  assert.match((await refusalOf('any')) ?? '', /"o'dd".*any user first.*'"o'\\''dd" \$\(x\) /)
+  await report(owner, odd, 'success')
+  assert.equal(await refusalOf('any'), undefined)
+  // The newest counts: of all, or of those who may report it.
+  await report(ci, 'unit', 'pending')
+  assert.match((await refusalOf('any')) ?? '', /any user \(jenkins has reported pending\) first/)
+  await report(ci, 'unit', 'success')
+  await report(owner, 'unit', 'failure')
+  assert.equal(await refusalOf('gated'), undefined)
+  assert.match((await refusalOf('any')) ?? '', /\(ada has reported failure\)/)
+  await report(ci, 'unit', 'failure')
+  assert.match((await refusalOf('gated')) ?? '', /\(jenkins has reported failure\)/)
+  // What was reported stays when its user is disabled.
+  await report(ci, 'unit', 'success')
+  await service.admin.patch('/users/jenkins', { disabled: true })
+  assert.equal(await refusalOf('gated'), undefined)
+  assert.equal((await report(ci, 'unit', 'failure')).status, 401)
+  await service.admin.patch('/users/jenkins', { disabled: false })
+  const merge = { base: 'gated', head: 'ahead', method: 'fast-forward' }
+  await owner.put('/repos/site/refs?ref=refs/heads/gated', { target: commit })
+  const changes = [{ path: 'a', content: 'a' }]
+  await owner.post('/repos/site/commits', { branch: 'ahead', start: 'main', message: 'a', changes })
+  const merged = await owner.post('/repos/site/merges', merge)
+  assert.deepEqual([merged.status, merged.body.code], [403, 'status_required'])
 })
 
 test('a status is refused for what is no commit of the repository, and in another form', async () => {

@@ -551,6 +551,7 @@ test('limits count by user, not by token: their keys are from limitKeyOf', () =>
 
 /** Files that are a table or a list: these may have any length. */
 const tableFiles = [
+  'src/api/mcp/mcp-tools.ts',
   'src/config/settings-table.ts',
   'src/database/migrations.ts',
   'src/database/schema.ts',

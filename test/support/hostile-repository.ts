@@ -192,7 +192,8 @@ export async function createHostileRepository(
       'collaborator',
     )
     const branch = encodeURIComponent(refPayloads[index % refPayloads.length] ?? '')
-    await attempt(owner.put(`${at}/protections/branches/${branch}`), 'protection')
+    const requires = [{ status: text.replace(/\p{Cc}/gu, '').slice(0, 200) }]
+    await attempt(owner.put(`${at}/protections/branches/${branch}`, { requires }), 'protection')
   }
   const url = `${receiver}?x=${encodeURIComponent(allPayloads).slice(0, 800)}`
   const hook = await owner.post(`${at}/webhooks`, {

@@ -21,7 +21,7 @@ import { namespaceRoutes } from '#repositories/namespaces/namespace-routes.ts'
 import { namespaceUsageRoutes } from '#repositories/namespaces/namespace-usage-routes.ts'
 import { repositoryRoutes } from '#repositories/repository-routes.ts'
 import { secretRoutes } from '#secrets/secret-routes.ts'
-import { toWorkflowPaths } from '#workflows/commits/workflow-paths.ts'
+import { toWorkflowPath } from '#workflows/commits/workflow-paths.ts'
 import type { CommandInput } from '../operations/operation.ts'
 import { type ApiClient, type ApiRequest, createApiClient } from '../servers/http-client.ts'
 
@@ -130,7 +130,8 @@ function routesOf({ repositories, secrets, auditLog, ...app }: App) {
     ...repositoryRoutes({
       ...{ repositories, namespaces: app.namespaces, protections, collaborators },
       defaultBranches: { requireBranch: needsServer, changeDefaultBranch: needsServer },
-      toWorkflowPaths: (files) => toWorkflowPaths(files, 'requires'),
+      toWorkflowPath,
+      findRuleWarnings: app.workflows.findRuleWarnings,
     }),
     ...deletedRepositoryRoutes(app.deletedRepositories),
     ...namespaceRoutes(app.namespaces),

@@ -2,6 +2,8 @@ import { isGitAddress } from '#base/git-address.ts'
 import type { Json } from '#base/json.ts'
 import { nameWithin } from '#base/repository-name.ts'
 import { shellWord } from '#base/shell-word.ts'
+import { formatRequirement, parseRequirement } from '#repositories/requirement-text.ts'
+import type { RequirementValue } from '#repositories/requirements.ts'
 import { isSshAddress, repositoryOf } from '../servers/clone-remotes.ts'
 import { path } from '../servers/http-client.ts'
 import { CommandError, UsageError } from '../terminal/command-errors.ts'
@@ -25,6 +27,15 @@ cancels an import into the data directory; a server continues it. --all and
 --from go on after a failure. --from asks for a token, or reads standard input.
 
   svc import --from gitea https://gitea.example.com --dry-run < token.txt`
+
+const requiresNotes = `
+A workflow file needs a successful run at the commit, a status a success of one
+of some users, if they are given. A file "from" a ref must be the one there.
+
+  svc protections add main --owners fast-forward --requires ci.yml
+  svc protections add main --requires 'ci.yml from refs/heads/main' \\
+    'status: ci/build by ci-bot'
+`
 
 export const repositoryOperations: ClientOperation[] = [
   {
@@ -238,8 +249,9 @@ export const repositoryOperations: ClientOperation[] = [
     summary: 'list the rules of protected branches, or tags',
     arguments: ['repository'],
     options: { '--tag': 'list those of tags' },
-    table: { PATTERN: patternOf, OWNERS: 'owners', REQUIRES: 'requires' },
+    table: { PATTERN: patternOf, OWNERS: 'owners', REQUIRES: requiresOf },
     rows: (body) => [...listAt(body, 'rules'), ...listAt(body, 'inherited')],
+    note: (body) => warningsOf(body) || undefined,
   }),
   orNamespace({
     command: 'protections add',
@@ -250,11 +262,12 @@ export const repositoryOperations: ClientOperation[] = [
     options: {
       '--tag': 'protect tags, not branches',
       '--owners <updates>': 'updates that owners may make (default: any)',
-      '--requires <file...>': 'workflow files of which the pushed commit needs a successful run',
+      '--requires <what...>': 'what the pushed commit must have, in place of all before',
     },
-    notes: '\n  svc protections add main --owners fast-forward --requires ci.yml\n',
-    sentence: (_, { argument, flag }) =>
-      `Protected the ${flag('tag') ? 'tag' : 'branch'} ${argument('pattern')}.`,
+    notes: requiresNotes,
+    fill: ({ list }) => ({ requires: list('requires')?.map(parseRequirement) }),
+    sentence: (body, { argument, flag }) =>
+      `Protected the ${flag('tag') ? 'tag' : 'branch'} ${argument('pattern')}. ${warningsOf(body)}`.trim(),
   }),
   orNamespace({
     command: 'protections remove',
@@ -266,6 +279,19 @@ export const repositoryOperations: ClientOperation[] = [
     sentence: (_, { argument }) => `Removed the rule ${argument('pattern')}.`,
   }),
 ]
+
+function requiresOf(row: Json): string {
+  // The API has them in this form.
+  return listAt(row, 'requires')
+    .map((one) => formatRequirement(one as RequirementValue))
+    .join('; ')
+}
+
+function warningsOf(body: Json): string {
+  return listAt(body, 'warnings')
+    .map((text) => `Warning: ${text}`)
+    .join(' ')
+}
 
 /** The pattern of a rule, with the namespace that has it. */
 function patternOf(row: Json): string {

@@ -35,6 +35,7 @@ const pushing: ProblemCode[] = [
   'revision_ambiguous',
   'branch_protected',
   'run_required',
+  'status_required',
   'path_locked',
   'token_limited',
   'lfs_objects_missing',

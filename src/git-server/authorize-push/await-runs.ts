@@ -35,12 +35,18 @@ const maxWaitingPerKey = 4
 const recheckIntervalMs = 10_000
 
 export function createWaitingPushes(dependencies: WaitingPushParts): WaitingPushes {
-  const { git, hasSuccessfulRun, runAwaited, settings } = dependencies
+  const { git, findMissing, runAwaited, settings } = dependencies
   const users = createQuota({ overall: settings.maxWaitingPushes, perKey: maxWaitingPerKey })
   const busy = createQuota({ overall: settings.maxWaitingPushes, perKey: maxWaitingPerKey })
   const stopping = new AbortController()
   // Only the runs show whether they succeed.
-  const beforeRuns = { ...dependencies, hasSuccessfulRun: async () => true }
+  const beforeRuns: WaitingPushParts = {
+    ...dependencies,
+    async findMissing(candidate, requirement) {
+      const missing = await findMissing(candidate, requirement)
+      return missing?.kind === 'run' ? undefined : missing
+    },
+  }
 
   /** The files to run for each update: those that protections require, or else those that the push would start. */
   async function findWanted(
@@ -53,15 +59,17 @@ export function createWaitingPushes(dependencies: WaitingPushParts): WaitingPush
     const history = historyOf(git, push)
     const forced = await history.findForced(present)
     const pushed = present.map((update, index) => ({ ...update, forced: forced[index] ?? false }))
-    if (required.size === 0) return pushed.map((update) => ({ update, files: undefined }))
+    const requiresRuns = [...required.values()].flat().some((one) => 'workflow' in one)
+    if (!requiresRuns) return pushed.map((update) => ({ update, files: undefined }))
     const commits = await history.commitsOf(present.map(({ after }) => after))
     const wanted: Wanted = []
     for (const update of pushed) {
       const commit = commits.get(update.after) ?? update.after
-      const files: string[] = []
-      for (const file of required.get(update.ref) ?? [])
-        if (!(await hasSuccessfulRun(repository.id, commit, file))) files.push(file)
-      if (files.length > 0) wanted.push({ update, files })
+      const candidate = { repository, commit, find: history.find }
+      const files = new Set<string>()
+      for (const one of required.get(update.ref) ?? [])
+        if ('workflow' in one && (await findMissing(candidate, one))) files.add(one.workflow)
+      if (files.size > 0) wanted.push({ update, files: [...files] })
     }
     return wanted
   }

@@ -1,5 +1,6 @@
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
+import { findObjects } from '#git/objects/object-stream.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { findForced } from '#git/refs/forced-updates.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
@@ -48,9 +49,10 @@ export function createCheckPush(dependencies: Dependencies): CheckPush {
       async commitsOf(ids) {
         const known = ids.filter((id) => id !== newCommit)
         const found = known.length > 0 ? await findCommits(git, repository.path, known) : new Map()
-        // Completes the detail of `run_required`.
+        // Completes the detail of `run_required` and `status_required`.
         return found.set(newCommit, 'that is pushed')
       },
+      find: (names) => findObjects(git, repository.path, names),
     }
   }
 

@@ -3,14 +3,14 @@ import { zeroId } from '#git/refs/ref-name.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
 import { type Protection, protectionsOf, shortNameOf } from '#repositories/protection-rules.ts'
 import type { Repository } from '#repositories/repositories.ts'
+import type { FindMissing, Missing, Requirement } from '#repositories/requirements.ts'
 import type { Protections } from '#repositories/rights/protections.ts'
 import type { PushedHistory } from './pushed-history.ts'
 
 /** What the rules about refs depend on. */
 export type RefRules = {
   protections: Pick<Protections, 'listInForce'>
-  /** Whether a workflow file has a successful run at a commit. */
-  hasSuccessfulRun: (repositoryId: string, commit: string, file: string) => Promise<boolean>
+  findMissing: FindMissing
 }
 
 /** An update with a protection of its ref, or of the ref that it moves. */
@@ -18,7 +18,7 @@ type Guarded = { update: RefUpdate; ref: string; rule: Protection }
 
 /**
  * Checks a push against the protections of its refs. Throws the Problem of the first update that is not allowed:
- * `branch_protected`, `tag_protected` or `run_required`.
+ * `branch_protected`, `tag_protected`, `run_required` or `status_required`.
  */
 export async function refuseProtected(
   dependencies: RefRules,
@@ -35,19 +35,18 @@ export async function refuseProtected(
   await refuseOwner(dependencies, history, repository, guarded)
 }
 
-/** The workflow files that the protections of updated refs require, by the ref of the update. */
+/** What the protections of updated refs require, by the ref of the update. */
 export async function findRequired(
   dependencies: Pick<RefRules, 'protections'>,
   repository: Repository,
   updates: RefUpdate[],
   targets: ReadonlyMap<string, string>,
-): Promise<Map<string, Set<string>>> {
+): Promise<Map<string, Requirement[]>> {
   const guarded = await findGuarded(dependencies, repository, updates, targets)
-  const required = new Map<string, Set<string>>()
+  const required = new Map<string, Requirement[]>()
   for (const { update, rule } of guarded) {
     if (rule.requires.length === 0) continue
-    const files = required.get(update.ref) ?? new Set()
-    required.set(update.ref, new Set([...files, ...rule.requires]))
+    required.set(update.ref, [...(required.get(update.ref) ?? []), ...rule.requires])
   }
   return required
 }
@@ -68,7 +67,7 @@ async function findGuarded(
 }
 
 async function refuseOwner(
-  { hasSuccessfulRun }: RefRules,
+  { findMissing }: RefRules,
   history: PushedHistory,
   repository: Repository,
   guarded: Guarded[],
@@ -93,11 +92,12 @@ async function refuseOwner(
   if (refused) throw refusal(refused, 'it cannot be forced, only moved forward.')
   const commits = await history.commitsOf(requiring.map(({ update }) => update.after))
   for (const one of requiring) {
-    const commit = commits.get(one.update.after)
-    for (const file of one.rule.requires) {
-      if (commit && (await hasSuccessfulRun(repository.id, commit, file))) continue
-      throw runRequired(one, commit ?? one.update.after, file)
-    }
+    const commit = commits.get(one.update.after) ?? one.update.after
+    const candidate = { repository, commit, find: history.find }
+    const missing: Missing[] = []
+    for (const requirement of one.rule.requires)
+      missing.push(...[(await findMissing(candidate, requirement)) ?? []].flat())
+    if (missing.length > 0) throw requirementsRefusal(one, commit, missing)
   }
 }
 
@@ -111,10 +111,12 @@ function refusal(one: Guarded, why: string): Problem {
   return new Problem(code, `${describe(one)}: ${why}`)
 }
 
-function runRequired(one: Guarded, commit: string, file: string): Problem {
+function requirementsRefusal(one: Guarded, commit: string, missing: Missing[]): Problem {
+  const isRun = missing.some(({ kind }) => kind !== 'status')
+  const needs = missing.map(({ what }) => what).join(', and ')
+  const ways = [...new Set(missing.map(({ how }) => how))].join(' ')
   return new Problem(
-    'run_required',
-    `${describe(one)}: the commit ${commit} needs a successful run of ${file} first. Push it with ` +
-      '`git push -o wait`, which runs it, or push it to another branch and here when its run has succeeded.',
+    isRun ? 'run_required' : 'status_required',
+    `${describe(one)}: the commit ${commit} needs ${needs} first. ${ways}`,
   )
 }

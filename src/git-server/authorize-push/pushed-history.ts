@@ -11,6 +11,8 @@ export type PushedHistory = {
   findForced: (updates: RefUpdate[]) => Promise<boolean[]>
   /** The commits that some objects are or, being tags, point to. */
   commitsOf: (ids: string[]) => Promise<ReadonlyMap<string, string>>
+  /** Finds the ids of objects by their names. */
+  find: (names: string[]) => Promise<ReadonlyMap<string, string>>
 }
 
 /** Returns the history of a push whose objects may be in quarantine. */
@@ -25,6 +27,7 @@ export function historyOf(git: Git, push: Push): PushedHistory {
     },
     commitsOf: async (ids) =>
       ids.length === 0 ? new Map() : findCommits(await openQuarantine(git, push), path, ids),
+    find: async (names) => findObjects(await openQuarantine(git, push), path, names),
   }
 }
 

@@ -87,6 +87,7 @@ export function pushRoutes({ db, repositories, pushJournal, undo }: Dependencies
         'branch_protected',
         'tag_protected',
         'run_required',
+        'status_required',
         'path_locked',
         'token_limited',
         'git_busy',

@@ -1,33 +1,61 @@
 import { Type } from 'typebox'
+import { Username } from '#access/names.ts'
 import { namespaceIn } from '#base/repository-name.ts'
 import { closed, field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { route } from '#http/route.ts'
-import { ownerRules, type ProtectedKind, type Protection } from '../protection-rules.ts'
+import {
+  ownerRules,
+  type ProtectedKind,
+  type Protection,
+  toRuleValues,
+  type WantedRules,
+} from '../protection-rules.ts'
+import {
+  contextForm,
+  type RequirementValue,
+  readRequirements,
+  type ToWorkflowPath,
+} from '../requirements.ts'
 import { type NamedScope, routesOfScopes, type ScopeAccess } from '../scopes.ts'
 import type { Protections } from './protections.ts'
 
-type Dependencies = ScopeAccess & {
+/** Finds what some rules of a repository require although it is not there, in sentences. */
+export type FindRuleWarnings = (
+  repositoryId: string,
+  rules: readonly Protection[],
+  inForce: readonly Protection[],
+) => Promise<string[]>
+
+/** What the routes of protections are made of. */
+export type ProtectionParts = ScopeAccess & {
   protections: Protections
-  /** Normalizes the paths of workflow files. Throws `invalid_request`. */
-  toWorkflowPaths: (files: string[]) => string[]
+  toWorkflowPath: ToWorkflowPath
+  findRuleWarnings: FindRuleWarnings
 }
 
 const maxRequired = 20
 
-export function protectionRoutes({ protections, toWorkflowPaths, ...access }: Dependencies) {
+export function protectionRoutes(dependencies: ProtectionParts) {
+  const { protections, toWorkflowPath, findRuleWarnings, ...access } = dependencies
+
   async function listOf(scope: NamedScope, kind: ProtectedKind) {
-    const all = await protections.list(scope)
-    const rules = all.filter((one) => one.kind === kind).map(toRule)
-    const patterns = rules.map(({ pattern }) => pattern)
-    if (scope.kind === 'namespace' || namespaceIn(scope.name) === undefined)
-      return { patterns, rules: { rules } }
-    const inherited = (await protections.listInForce(scope)).flatMap((one) =>
-      one.kind === kind && one.namespace !== null
-        ? [{ ...toRule(one), namespace: one.namespace }]
-        : [],
+    const isOfNamespace = scope.kind === 'namespace'
+    const all = await (isOfNamespace ? protections.list(scope) : protections.listInForce(scope))
+    const ofKind = all.filter((one) => one.kind === kind)
+    const own = ofKind.filter(({ namespace }) => namespace === null).map(toRule)
+    const patterns = own.map(({ pattern }) => pattern)
+    if (isOfNamespace) return { patterns, rules: { rules: own } }
+    const warnings = await findRuleWarnings(scope.id, ofKind, all)
+    const inherited = ofKind.flatMap((one) =>
+      one.namespace === null ? [] : [{ ...toRule(one), namespace: one.namespace }],
     )
-    return { patterns, rules: { rules, inherited } }
+    const rules = {
+      rules: own,
+      ...(namespaceIn(scope.name) !== undefined && { inherited }),
+      ...(warnings.length > 0 && { warnings }),
+    }
+    return { patterns, rules }
   }
 
   async function branchesOf(scope: NamedScope) {
@@ -41,14 +69,11 @@ export function protectionRoutes({ protections, toWorkflowPaths, ...access }: De
   }
 
   const toWanted = ({
-    owners,
     requires,
-  }: {
-    owners?: Protection['owners']
-    requires?: string[]
-  }) => ({
-    owners,
-    requires: requires && toWorkflowPaths(requires),
+    ...others
+  }: Omit<WantedRules, 'requires'> & { requires?: RequirementValue[] }): WantedRules => ({
+    ...others,
+    requires: requires && readRequirements(requires, toWorkflowPath),
   })
 
   return routesOfScopes(access, ({ kind, path, open, problems }) => {
@@ -144,8 +169,8 @@ export function protectionRoutes({ protections, toWorkflowPaths, ...access }: De
 const allRepositories =
   ' It holds in all repositories of the namespace, besides their own rules: where several match, each counts.'
 
-function toRule({ pattern, owners, requires }: Protection) {
-  return { pattern, owners, requires }
+function toRule(protection: Protection) {
+  return { pattern: protection.pattern, ...toRuleValues(protection) }
 }
 
 const ownersHelp =
@@ -153,16 +178,40 @@ const ownersHelp =
   'delete it; or `none`'
 
 const requiresHelp =
-  'workflow files, such as `ci.yml`, of which the pushed commit must have a successful run'
+  'what the pushed commit must have: a successful run of a workflow file such as `ci.yml`, which with ' +
+  '`{"workflow": "ci.yml", "from": "refs/heads/main"}` must be the same as the one of that ref; or a status from outside, as ' +
+  '`{"status": "ci/build", "by": ["ci-bot"]}`, whose newest report, of one of these users if they are given, is `success`'
+
+const Requirement = Type.Union([
+  Type.String({ maxLength: 250 }),
+  Type.Object(
+    {
+      workflow: Type.String({ description: 'a workflow file', maxLength: 250 }),
+      from: Type.Optional(
+        Type.String({ description: 'the full name of a branch or tag', maxLength: 250 }),
+      ),
+    },
+    closed,
+  ),
+  Type.Object(
+    {
+      status: Type.String({
+        ...contextForm,
+        description: 'the context of a status',
+      }),
+      by: Type.Optional(
+        Type.Array(Username, { description: 'who may report it', minItems: 1, maxItems: 20 }),
+      ),
+    },
+    closed,
+  ),
+])
 
 const Rules = Type.Object(
   {
     owners: Type.Optional(Type.Enum(ownerRules, { description: ownersHelp })),
     requires: Type.Optional(
-      Type.Array(Type.String({ maxLength: 250 }), {
-        description: requiresHelp,
-        maxItems: maxRequired,
-      }),
+      Type.Array(Requirement, { description: requiresHelp, maxItems: maxRequired }),
     ),
   },
   closed,
@@ -171,7 +220,7 @@ const Rules = Type.Object(
 const rule = {
   pattern: field.text('Name or pattern'),
   owners: Type.Enum(ownerRules, { description: ownersHelp }),
-  requires: field.texts(requiresHelp),
+  requires: Type.Array(Requirement, { description: requiresHelp }),
 }
 
 const rules = {
@@ -180,6 +229,11 @@ const rules = {
     Type.Array(Type.Object({ ...rule, namespace: field.text('name of the namespace') }), {
       description: 'For a repository in a namespace: the rules of the namespace, which hold, too',
     }),
+  ),
+  warnings: Type.Optional(
+    field.texts(
+      'what these rules of a repository require although it is not there, in sentences; left out when there is nothing',
+    ),
   ),
 }
 

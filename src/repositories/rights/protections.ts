@@ -4,11 +4,15 @@ import type { Database } from '#database/database.ts'
 import type { Actor, Publish } from '#events/events.ts'
 import { invalid } from '#http/validation.ts'
 import {
-  type OwnerRule,
+  changeRules,
+  firstRules,
   type ProtectedKind,
   type Protection,
   toProtection,
+  toRuleColumns,
+  toRuleValues,
   toStoredPattern,
+  type WantedRules,
 } from '../protection-rules.ts'
 import {
   deleteProtection,
@@ -37,13 +41,7 @@ export type Protections = {
   ) => Promise<void>
 }
 
-type WantedProtection = {
-  kind: ProtectedKind
-  text: string
-  owners?: OwnerRule | undefined
-  /** Normalized paths of workflow files. */
-  requires?: string[] | undefined
-}
+type WantedProtection = WantedRules & { kind: ProtectedKind; text: string }
 
 type Dependencies = { db: Database; publish: Publish; clock: Clock }
 
@@ -59,17 +57,17 @@ export function createProtections({ db, publish, clock }: Dependencies): Protect
       await db.transaction().execute(async (tx) => {
         await holdScope(tx, scope)
         const now = clock.now()
-        const first = toColumns({ owners: 'any', requires: [], ...defined(wanted) })
+        const first = toRuleColumns(changeRules(firstRules, wanted))
         // Inserted before it is read, so that concurrent changes wait for each other.
         const isNew = await insertProtection(tx, { ...place, ...first, createdAt: now })
         const former = await lockProtection(tx, place)
         // It was removed a moment ago, after this change.
         if (!former) return
-        const { owners, requires } = { ...toProtection(former), ...defined(wanted) }
+        const rules = changeRules(toProtection(former), wanted)
         const isChanged =
-          !isNew && (await updateProtection(tx, { ...place, ...toColumns({ owners, requires }) }))
+          !isNew && (await updateProtection(tx, { ...place, ...toRuleColumns(rules) }))
         if (!isNew && !isChanged) return
-        const data = { ...namesOf(kind, pattern), owners, requires, ...inNamespace }
+        const data = { ...namesOf(kind, pattern), ...toRuleValues(rules), ...inNamespace }
         const event = isNew ? 'protection.added' : 'protection.changed'
         await publish(tx, now, [{ kind: event, actor, repositoryId, data }])
       })
@@ -87,20 +85,6 @@ export function createProtections({ db, publish, clock }: Dependencies): Protect
       })
     },
   }
-}
-
-type Rules = Pick<Protection, 'owners' | 'requires'>
-
-function toColumns({ owners, requires }: Rules) {
-  return { owners, requires: JSON.stringify(requires) }
-}
-
-/** The rules that are given. */
-function defined({
-  owners,
-  requires,
-}: Pick<WantedProtection, 'owners' | 'requires'>): Partial<Rules> {
-  return { ...(owners && { owners }), ...(requires && { requires }) }
 }
 
 function namesOf(kind: ProtectedKind, pattern: string) {

@@ -49,7 +49,7 @@ async function settingsView(context: PageContext): Promise<View> {
       return form
     },
   }
-  const protection = { workflows: undefined, mayChange: mayProtect }
+  const protection = { mayChange: mayProtect }
   const body = html`${branches && protectionSection(parts, { kind: 'branches', rules: branches.rules, ...protection })}
 ${tags && protectionSection(parts, { kind: 'tags', rules: tags.rules, ...protection })}
 ${secrets && secretSection(parts, { secrets, mayChange: mayPutSecret })}

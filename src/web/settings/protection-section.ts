@@ -12,11 +12,11 @@ const ownerWords = {
   none: 'no one may change it',
 } as const
 
-/** That required workflows are not there, so that no push has a successful run of them. */
-function missingNotice(requires: string[], workflows: ReadonlySet<string> | undefined) {
-  const missing = workflows ? requires.filter((file) => !workflows.has(file)) : []
-  if (missing.length === 0) return undefined
-  return html`<p class="busy">${icon('warning')} The default branch has no ${missing.map((file, index) => html`${index > 0 && ', '}<code>${file}</code>`)}: only pushes that bring it can succeed.</p>`
+function requirement(value: Rule['requires'][number]): Html {
+  if (typeof value === 'string') return html`a successful run of <code>${value}</code>`
+  if ('workflow' in value)
+    return html`a successful run of <code>${value.workflow}</code> as it is at <code>${value.from}</code>`
+  return html`the status <code>${value.status}</code>${value.by && html` by ${value.by.join(' or ')}`}`
 }
 
 /** Protected branches or tags. */
@@ -26,15 +26,15 @@ export function protectionSection(
     kind,
     rules,
     inherited,
-    workflows,
+    warnings = [],
     mayChange,
   }: {
     kind: 'branches' | 'tags'
     rules: Rule[]
     /** A line about those of the namespace. */
     inherited?: Content
-    /** The workflow files of the default branch; undefined for those who may not read them. */
-    workflows: ReadonlySet<string> | undefined
+    /** What the rules require although it is not there. */
+    warnings?: string[] | undefined
     mayChange: boolean
   },
 ): Html {
@@ -61,10 +61,11 @@ ${
       owners,
       requires,
     }) => html`<li class="row">${icon(isBranches ? 'branch' : 'tag', 'soft')}
-<div class="grow"><b class="mono">${pattern}</b><p class="soft">${ownerWords[owners]}${requires.length > 0 && html`, with a successful run of ${requires.map((file, index) => html`${index > 0 && ', '}<code>${file}</code>`)}`}</p>${missingNotice(requires, workflows)}</div>
+<div class="grow"><b class="mono">${pattern}</b><p class="soft">${ownerWords[owners]}${requires.length > 0 && html`, with ${requires.map((value, index) => html`${index > 0 && ', '}${requirement(value)}`)}`}</p></div>
 ${mayChange && askButton(context, { action: address(`${kind}/remove`), verb: 'Remove', object: `the protection of ${pattern}`, consequence: 'Everyone who may push can then change, force and delete it.', hidden: { pattern } })}</li>`,
   )}</ul>`
 }
+${warnings.map((text) => html`<p class="pad busy">${icon('warning')} ${text}</p>`)}
 ${
   mayChange &&
   html`<details class="add"${form.isSent && html` open`}><summary>${icon('plus')}Protect ${isBranches ? 'a branch' : 'a tag'}</summary><div class="pad">${form.render(html`${form.text({ name: 'pattern', label: 'Name or pattern', isRequired: true, isMono: true, placeholder: isBranches ? 'release/*' : 'v*', pointer: isBranches ? 'branch' : 'tag', help: 'An asterisk stands for any characters. An existing rule for the same name is replaced.' })}
@@ -77,7 +78,7 @@ ${form.select({
     { value: 'none', text: 'May do nothing' },
   ],
 })}
-${form.area({ name: 'requires', label: 'Required workflows', placeholder: 'ci.yml', help: 'Files, one per line. A pushed commit must have a successful run of each.' })}
+${form.area({ name: 'requires', label: 'Requirements', placeholder: 'ci.yml', help: 'What a pushed commit must have, one per line: a workflow file that has succeeded, as ci.yml or ci.yml from refs/heads/main, or a status, as status: ci/build by ci-bot.' })}
 <button class="primary">Protect</button>`)}</div></details>`
 }</div>`,
   )

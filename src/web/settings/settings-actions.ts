@@ -1,4 +1,5 @@
 import { toNamespaceOperation } from '#base/repository-name.ts'
+import { parseRequirement } from '#repositories/requirement-text.ts'
 import { action, type PageContext } from '../page.ts'
 import { fieldLines, fieldText, requireTyped } from '../page-forms.ts'
 import type { SectionId } from './cache-section.ts'
@@ -75,7 +76,7 @@ function protect({ path, toOperation, back }: SettingsOf, kind: 'branches' | 'ta
         params: params(context),
         body: {
           owners: fieldText(context.fields, 'owners'),
-          requires: fieldLines(context.fields, 'requires') ?? [],
+          requires: (fieldLines(context.fields, 'requires') ?? []).map(parseRequirement),
         },
       }),
       redirectTo: back,

@@ -28,7 +28,6 @@ export const settingsPages = [
       'listTrustRules',
       'listCaches',
       'getRunFileUsage',
-      'getTree',
     ],
     {
       weight: 'light',
@@ -37,7 +36,7 @@ export const settingsPages = [
       async show(context) {
         const repository = await context.read('getRepository')
         const namespace = namespaceIn(repository.name)
-        const [branches, tags, people, secrets, shared, rules, caches, usage, workflows, may] =
+        const [branches, tags, people, secrets, shared, rules, caches, usage, may] =
           await Promise.all([
             context.read('listBranchProtections'),
             context.read('listTagProtections'),
@@ -47,10 +46,9 @@ export const settingsPages = [
             trustRulesOf(context, repository),
             context.tryRead('listCaches'),
             context.tryRead('getRunFileUsage'),
-            workflowsOf(context, repository),
             rightsOf(context),
           ])
-        const lists = { branches, tags, people, secrets, shared, rules, caches, usage, workflows }
+        const lists = { branches, tags, people, secrets, shared, rules, caches, usage }
         return settingsView(context, repository, lists, may)
       },
     },
@@ -58,17 +56,6 @@ export const settingsPages = [
   ...settingsActions,
   ...namespaceSettingsPages,
 ]
-
-/** The paths of the workflow files of the default branch; undefined where the caller may not read code. */
-async function workflowsOf(
-  { may, tryRead }: PageContext,
-  { defaultBranch }: Described,
-): Promise<ReadonlySet<string> | undefined> {
-  if (!(await may('getTree'))) return undefined
-  const path = '.svc/workflows'
-  const folder = await tryRead('getTree', { query: { rev: defaultBranch, path } })
-  return new Set(folder?.entries.map(({ name }) => `${path}/${name}`))
-}
 
 /** The trust rules of a repository, with the names of those of its namespace that cover it, as far as the caller may see. */
 async function trustRulesOf({ tryRead }: PageContext, { name }: Described) {
@@ -114,7 +101,6 @@ function settingsView(
     rules: Awaited<ReturnType<typeof trustRulesOf>>
     caches: OperationValues['listCaches'] | undefined
     usage: OperationValues['getRunFileUsage'] | undefined
-    workflows: ReadonlySet<string> | undefined
   },
   may: Rights,
 ): View {
@@ -131,8 +117,8 @@ function settingsView(
     },
   }
   const body = html`${may.updateRepository && generalSection(parts, repository)}
-${protectionSection(parts, { kind: 'branches', rules: lists.branches.rules, inherited: inheritedRules(parts, name, lists.branches), workflows: lists.workflows, mayChange: may.addBranchProtection })}
-${protectionSection(parts, { kind: 'tags', rules: lists.tags.rules, inherited: inheritedRules(parts, name, lists.tags), workflows: lists.workflows, mayChange: may.addTagProtection })}
+${protectionSection(parts, { kind: 'branches', rules: lists.branches.rules, inherited: inheritedRules(parts, name, lists.branches), warnings: lists.branches.warnings, mayChange: may.addBranchProtection })}
+${protectionSection(parts, { kind: 'tags', rules: lists.tags.rules, inherited: inheritedRules(parts, name, lists.tags), warnings: lists.tags.warnings, mayChange: may.addTagProtection })}
 ${lists.people && peopleSection(parts, { owner: repository.ownerUsername, people: lists.people, mayChange: may.addCollaborator })}
 ${
   lists.secrets &&

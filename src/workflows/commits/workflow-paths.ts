@@ -10,9 +10,15 @@ import { type FieldError, Problem } from '#base/problem.ts'
 export const checkedFolders = [workflowsFolder, githubFolder] as const
 
 /** Normalizes paths such as `ci.yml` or `.svc/workflows/ci.yml`. Throws `invalid_request` for a path outside the folder. */
-export function toWorkflowPaths(files: string[], field = 'files'): string[] {
-  assertInside(files, (index) => `/${field}/${index}`)
+export function toWorkflowPaths(files: string[]): string[] {
+  assertInside(files, (index) => `/files/${index}`)
   return [...new Set(files.map((file) => toPath(file)))]
+}
+
+/** Normalizes the path at a place of a body. Throws in the same way. */
+export function toWorkflowPath(file: string, pointer: string): string {
+  assertInside([file], () => pointer)
+  return toPath(file)
 }
 
 /** Normalizes paths of files to check, which may also be in GitHub's folder. Throws in the same way. */

@@ -4,6 +4,7 @@ import { named } from '#http/named-schemas.ts'
 import { route } from '#http/route.ts'
 import { openOfRoute, openProblems } from '#repositories/open-repository.ts'
 import type { Repositories } from '#repositories/repositories.ts'
+import { contextForm } from '#repositories/requirements.ts'
 import { maxStatuses, type Statuses } from './statuses.ts'
 
 type Dependencies = { repositories: Repositories; statuses: Statuses }
@@ -38,7 +39,7 @@ export function statusRoutes({ repositories, statuses }: Dependencies) {
       body: Type.Object(
         {
           context: Type.String({
-            ...textForm('1 to 200 characters on one line', '^[^\\p{Cc}]{1,200}$'),
+            ...contextForm,
             description: 'what has checked it, such as ci/build',
           }),
           state: State,

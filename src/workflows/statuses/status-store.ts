@@ -21,6 +21,39 @@ export function listStatuses(db: Db, of: OfCommit): Promise<CommitStatusRow[]> {
   return ofCommit(db, of).selectAll().orderBy('id', 'desc').execute()
 }
 
+/** Finds what was last reported of a commit in a context, by one of some users if they are given. */
+export function findNewestStatus(
+  db: Db,
+  { context, ...of }: OfCommit & Pick<CommitStatusRow, 'context'>,
+  by?: readonly string[],
+): Promise<Pick<CommitStatusRow, 'state' | 'username'> | undefined> {
+  return ofCommit(db, of)
+    .select(['state', 'username'])
+    .where('context', '=', context)
+    .$if(by !== undefined, (rows) => rows.where('username', 'in', by ?? []))
+    .orderBy('createdAt', 'desc')
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/** Whether a context was ever reported in a repository, by one of some users if they are given. */
+export async function hasReported(
+  db: Db,
+  { repositoryId, context }: Pick<CommitStatusRow, 'repositoryId' | 'context'>,
+  by?: readonly string[],
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('commitStatuses')
+    .select('id')
+    .where('repositoryId', '=', repositoryId)
+    .where('context', '=', context)
+    .$if(by !== undefined, (rows) => rows.where('username', 'in', by ?? []))
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 export async function countStatuses(db: Db, of: OfCommit): Promise<number> {
   const { count } = await ofCommit(db, of)
     .select((is) => is.fn.countAll<number>().as('count'))
