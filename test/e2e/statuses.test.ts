@@ -1,8 +1,12 @@
 // Tags: each-store
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
 import { git, temporaryFolder } from '../support/git.ts'
 import { logIn } from '../support/page-client.ts'
+import { without } from '../support/programs.ts'
 import { mustClaim, wholeRun } from '../support/run-by-hand.ts'
 import { type Client, type Service, startService } from '../support/service.ts'
 import { pushFiles } from '../support/workflow-site.ts'
@@ -127,6 +131,36 @@ test('a protected branch takes only commits of which its users report success', 
   await owner.post('/repos/site/commits', { branch: 'ahead', start: 'main', message: 'a', changes })
   const merged = await owner.post('/repos/site/merges', merge)
   assert.deepEqual([merged.status, merged.body.code], [403, 'status_required'])
+})
+
+test('the lines of the documentation for CI services report statuses', {
+  skip: without('curl'),
+}, async () => {
+  const text = await readFile(new URL('../../docs/ci.md', import.meta.url), 'utf8')
+  const lines = [...text.matchAll(/curl -fsS[^}]*\}'/g)].map(([line]) => line)
+  const commits = ['GIT_COMMIT', 'BUILDKITE_COMMIT', 'CI_COMMIT_SHA']
+  const urls = ['BUILD_URL', 'BUILDKITE_BUILD_URL', 'CI_PIPELINE_URL', 'CI_JOB_URL']
+  const env = {
+    ...{ PATH: process.env.PATH, SVC_URL: service.url, SVC_TOKEN: owner.token, STATE: 'failure' },
+    ...Object.fromEntries(commits.map((name) => [name, commit])),
+    ...Object.fromEntries(urls.map((name) => [name, `https://builds.example/${name}`])),
+  }
+  for (const line of lines) await promisify(execFile)('sh', ['-euc', line], { env })
+  const reported: { context: string; state: string; targetUrl: string }[] = (
+    await owner.get(statusesOf(commit))
+  ).body
+  assert.deepEqual(
+    reported
+      .filter(({ targetUrl }) => targetUrl?.startsWith('https://builds.example/'))
+      .map(({ context, state, targetUrl }) => [context, state, targetUrl.split('/').at(-1)])
+      .sort(),
+    [
+      ['buildkite', 'failure', 'BUILDKITE_BUILD_URL'],
+      ['gitlab', 'failure', 'CI_JOB_URL'],
+      ['jenkins', 'failure', 'BUILD_URL'],
+      ['woodpecker', 'failure', 'CI_PIPELINE_URL'],
+    ],
+  )
 })
 
 test('a status is refused for what is no commit of the repository, and in another form', async () => {
