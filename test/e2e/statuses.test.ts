@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
+import { until } from '../support/condition.ts'
 import { git, temporaryFolder } from '../support/git.ts'
 import { logIn } from '../support/page-client.ts'
 import { without } from '../support/programs.ts'
@@ -41,7 +42,9 @@ test('the last status of each context and user is listed beside the runs of the 
   const done = { state: 'failure', description: 'A test fails.', targetUrl: 'https://ci.example/1' }
   await ci.post(statusesOf(commit), { ...build, ...done })
   await owner.post(statusesOf(commit), { ...build, state: 'success' })
-  const { body: runs } = await owner.get('/repos/site/workflows')
+  const first = await until('the push has started its run', async () => {
+    return (await owner.get('/repos/site/workflows')).body[0]
+  })
   const shown = async () =>
     (await owner.get(statusesOf(commit))).body.map(
       ({ createdAt: _, run, targetUrl, ...one }: Record<string, unknown>) => ({
@@ -51,7 +54,7 @@ test('the last status of each context and user is listed beside the runs of the 
     )
   const byOwner = { ...build, state: 'success', description: '', targetUrl: null, username: 'ada' }
   const byCi = { ...build, ...done, username: 'jenkins' }
-  const { id, number, name } = runs[0]
+  const { id, number, name } = first
   const ofRun = { context: '.svc/workflows/ci.yml', description: '', username: 'ada' }
   const run = { id, number, name }
   assert.deepEqual(await shown(), [byOwner, byCi, { ...ofRun, state: 'pending', run }])
