@@ -35,7 +35,7 @@ import type {
 } from '#webhooks/management/webhook-schemas.ts'
 import type { Artifact, Cache, RunFileUsage } from '#workflows/run-files/run-file-schemas.ts'
 import type { WorkflowValidation } from '#workflows/runs/workflow-file-routes.ts'
-import type { CommitStatusSchema } from '#workflows/statuses/status-routes.ts'
+import type { CombinedStatusSchema, CommitStatusSchema } from '#workflows/statuses/status-routes.ts'
 import type { CommitAnnotation, ListedRun, Run } from '#workflows/views/run-schemas.ts'
 
 /** The operations that pages read, and the types of their values. */
@@ -60,6 +60,7 @@ export type OperationValues = {
   listActivity: List<typeof RepositoryActivity>
   listAnnotations: List<typeof CommitAnnotation>
   listStatuses: List<typeof CommitStatusSchema>
+  listCombinedStatuses: List<typeof CombinedStatusSchema>
   listAuditEntries: List<typeof AuditEntrySchema>
   listBranchProtections: Static<typeof Branches>
   listBranches: List<typeof Branch>

@@ -388,6 +388,10 @@ const ownExamples: Record<string, Example> = {
     body: { method: 'merge' },
     prepare: makeChange,
   },
+  'GET /repos/:name/statuses': {
+    path: '/repos/site/statuses?commits={commit}',
+    prepare: makePush,
+  },
   'GET /repos/:name/commits/:commit/statuses': {
     path: '/repos/site/commits/{commit}/statuses',
     prepare: makePush,

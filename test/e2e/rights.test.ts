@@ -101,6 +101,7 @@ const table: Record<string, Row> = {
   'GET /repos/{name}/search': { takes: 'repo:read' },
   'GET /repos/{name}/tags': { takes: 'repo:read' },
   'GET /repos/{name}/commits/{id}': { takes: 'repo:read' },
+  'GET /repos/{name}/statuses': { takes: 'workflow:read' },
   'GET /repos/{name}/commits/{commit}/statuses': { takes: 'workflow:read' },
   'POST /repos/{name}/commits/{commit}/statuses': { takes: 'status:write' },
   'GET /repos/{name}/tree': { takes: 'repo:read' },

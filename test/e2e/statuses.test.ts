@@ -128,6 +128,12 @@ test('a protected branch takes only commits of which its users report success', 
   assert.equal(await refusalOf('gated'), undefined)
   assert.equal((await report(ci, 'unit', 'failure')).status, 401)
   await service.admin.patch('/users/jenkins', { disabled: false })
+  await report(owner, 'unit', 'failure')
+  const { body: combined } = await owner.get(`/repos/site/statuses?commits=${commit},${commit}`)
+  assert.deepEqual(combined, [{ commit, state: 'failure', contexts: 4, succeeded: 3 }])
+  const page = await logIn(service.url, owner.token)
+  for (const path of ['branches', 'compare/main...main'])
+    assert.match((await page.get(`/r/site/${path}`)).text, />3 of 4 statuses succeeded</, path)
   const merge = { base: 'gated', head: 'ahead', method: 'fast-forward' }
   await owner.put('/repos/site/refs?ref=refs/heads/gated', { target: commit })
   const changes = [{ path: 'a', content: 'a' }]

@@ -44,6 +44,7 @@ const withoutCommand: Record<string, string> = {
   getLfs: 'not supported',
   postLfs: 'not supported',
   createLoginCode: 'svc login --web',
+  listCombinedStatuses: 'svc statuses list',
   getDocs: 'a page for browsers',
   callMcp: 'for agents: svc mcp',
   getLlmsText: 'a page for agents',

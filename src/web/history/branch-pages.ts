@@ -21,13 +21,17 @@ import {
   toQueryString,
   typedRef,
 } from './ref-parts.ts'
+import { combinedMark, combinedStatuses } from './status-view.ts'
 
 const pageSize = 50
 
 export const branchPages = [
   page(
     '/r/:name/branches',
-    ['getRepository', 'listBranches', 'listBranchProtections', 'listRuns', 'listPushes'],
+    [
+      ...(['getRepository', 'listBranches', 'listBranchProtections'] as const),
+      ...(['listRuns', 'listCombinedStatuses', 'listPushes'] as const),
+    ],
     {
       weight: 'git',
       audience: 'code',
@@ -66,6 +70,8 @@ async function branchesView(context: PageContext): Promise<View> {
     rulesOf(context, 'listBranchProtections'),
     recentRuns(context),
   ])
+  const tips = branches.map(({ id }) => id)
+  const statuses = await combinedStatuses(context, tips)
   const isWriter = await context.may('setRef')
   const deletionButton = await deletionButtons(context)
   const address = to.of(name, 'branches')
@@ -81,7 +87,7 @@ async function branchesView(context: PageContext): Promise<View> {
       : html`<span class="soft">unreadable</span> ${commitLink(to, name, branch.id)}`
   }</td>
 <td>${!branch.isDefault && aheadBehind(branch, repository.defaultBranch)}</td>
-<td>${runMark(to, name, runs.get(branch.id))}</td>
+<td>${runMark(to, name, runs.get(branch.id))}${combinedMark(to, name, statuses.get(branch.id))}</td>
 <td class="end"><div class="ref-actions">${
     !branch.isDefault &&
     html`<a class="button quiet small" href="${to.compare(name, repository.defaultBranch, branch.revision)}" aria-label="Compare ${branch.name}">Compare</a>`
@@ -113,7 +119,7 @@ ${
     ? (list.none ??
       html`<section class="empty">${icon('branch', 'large')}<h2>No branches yet</h2><p class="soft">The first push makes one.</p></section>`)
     : html`<div class="card"><table class="refs"><caption class="hidden">Branches</caption>
-<thead><tr><th>Branch</th><th>Last commit</th><th>Behind and ahead of ${repository.defaultBranch}</th><th>Run</th><th><span class="hidden">Actions</span></th></tr></thead>
+<thead><tr><th>Branch</th><th>Last commit</th><th>Behind and ahead of ${repository.defaultBranch}</th><th>Checks</th><th><span class="hidden">Actions</span></th></tr></thead>
 <tbody>${branches.map(row)}</tbody></table></div>`
 }
 ${list.pager}`,

@@ -14,6 +14,7 @@ import { diffView } from './diff-view.ts'
 import { highlightDiff, highlightWhole } from './highlight-diff.ts'
 import { diffResponse } from './patch-response.ts'
 import { refsById } from './refs-by-id.ts'
+import { combinedMark, combinedStatuses } from './status-view.ts'
 
 const maxCommits = 100
 /** Branches, and tags, that the fields of the form suggest. */
@@ -36,7 +37,10 @@ export const comparePages = [
   }),
   cachedPage(
     '/r/:name/compare/:range*',
-    ['compareCommits', 'getFile', 'listBranches', 'listTags', 'listRuns', 'listAnnotations'],
+    [
+      ...(['compareCommits', 'getFile', 'listBranches', 'listTags'] as const),
+      ...(['listRuns', 'listAnnotations', 'listCombinedStatuses'] as const),
+    ],
     {
       weight: 'heavy',
       audience: 'all',
@@ -117,10 +121,11 @@ async function compareView(
   const name = params.name ?? ''
   const { base, head } = range
   const { commits, mergeBase } = compared
-  const [refs, runs, annotations, form, wholeFile] = await Promise.all([
+  const [refs, runs, annotations, statuses, form, wholeFile] = await Promise.all([
     refsById(context, idsOf(commits)),
     recentRuns(context),
     readAnnotations(context, compared.head),
+    combinedStatuses(context, [compared.head]),
     rangeForm(context, range),
     isFileLonger(query) ? linesOfFile(context, compared.head, diff.files[0]) : undefined,
   ])
@@ -141,7 +146,7 @@ ${form}
 <p class="compare-state">${stateOf(compared, range)}${
       mergeBase !== null &&
       html` <span class="soft">Merge base ${commitLink(to, name, mergeBase)}</span>`
-    }</p>
+    } ${combinedMark(to, name, statuses.get(compared.head), false)}</p>
 ${
   commits.length > 0 &&
   html`<details class="compare-commits"${commits.length <= 10 && html` open`}><summary>${counted(compared.ahead, 'commit')}</summary>

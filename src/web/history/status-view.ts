@@ -1,5 +1,7 @@
 import { isObjectId } from '#base/object-id.ts'
+import { counted } from '../display-text.ts'
 import { type IconName, icon } from '../icons.ts'
+import type { Links } from '../links.ts'
 import type { SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
@@ -22,6 +24,33 @@ export async function readStatuses(
   if (!isLoggedIn || !isObjectId(commit)) return []
   const all = (await tryRead('listStatuses', { params: { commit } })) ?? []
   return all.filter(({ run }) => run === null)
+}
+
+type Combined = OperationValues['listCombinedStatuses'][number]
+
+/** Reads what checks from outside say of several commits, by their ids; nothing for those who may not see runs. */
+export async function combinedStatuses(
+  { tryRead, isLoggedIn }: SharedContext,
+  commits: readonly string[],
+): Promise<ReadonlyMap<string, Combined>> {
+  if (!isLoggedIn || commits.length === 0) return new Map()
+  const query = { commits: [...new Set(commits)].join(',') }
+  const all = (await tryRead('listCombinedStatuses', { query })) ?? []
+  return new Map(all.map((one) => [one.commit, one]))
+}
+
+/** The combined state of a commit, with a link to it; a brief one has its words only for those who do not see it. */
+export function combinedMark(
+  to: Links,
+  name: string,
+  combined: Combined | undefined,
+  isBrief = true,
+): Html | false {
+  if (combined === undefined) return false
+  const { commit, state, contexts, succeeded } = combined
+  const { shape, tone } = shapes[state]
+  const words = `${succeeded} of ${counted(contexts, 'status', 'statuses')} succeeded`
+  return html`<a class="run-mark ${tone}" href="${to.commit(name, commit)}" title="${words}">${icon(shape)}<span${isBrief && html` class="hidden"`}>${words}</span></a>`
 }
 
 export function statusList({ time }: SharedContext, statuses: readonly Status[]): Html | false {

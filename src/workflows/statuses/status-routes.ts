@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { objectIdPattern } from '#base/object-id.ts'
 import { closed, field, textForm } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 import { route } from '#http/route.ts'
@@ -14,6 +15,30 @@ export function statusRoutes({ repositories, statuses }: Dependencies) {
   const find = openOfRoute(repositories)
   const problems = [...openProblems, 'revision_not_found'] as const
   return [
+    route('GET', '/repos/:name/statuses', {
+      operationId: 'listCombinedStatuses',
+      tag: 'commit statuses',
+      summary: 'Combine the statuses of commits',
+      description:
+        'What checks from outside say of several commits: the newest status of each context counts. Commits without any are ' +
+        'left out.',
+      permission: 'workflow:read',
+      find,
+      query: Type.Object(
+        {
+          commits: Type.String({
+            ...textForm(
+              '1 to 100 whole ids of commits, separated by commas',
+              `^${objectIdPattern}(,${objectIdPattern}){0,99}$`,
+            ),
+          }),
+        },
+        closed,
+      ),
+      reply: { 200: Type.Array(CombinedStatusSchema) },
+      problems: [...openProblems],
+      handle: ({ found, query }) => statuses.combine(found.id, query.commits.split(',')),
+    }),
     route('GET', '/repos/:name/commits/:commit/statuses', {
       operationId: 'listStatuses',
       tag: 'commit statuses',
@@ -72,6 +97,19 @@ const State = Type.Enum([...states], {
   description:
     '`pending`, `success`, `failure` (it is not good) or `error` (it could not be checked)',
 })
+
+export const CombinedStatusSchema = named(
+  'CombinedStatus',
+  Type.Object({
+    commit: field.text('id of the commit'),
+    state: Type.Enum(['pending', 'success', 'failure'], {
+      description:
+        '`failure` if one has failed or could not be checked, otherwise `pending` if one is',
+    }),
+    contexts: field.integer('contexts that were reported'),
+    succeeded: field.integer('those of them whose newest status is `success`'),
+  }),
+)
 
 export const CommitStatusSchema = named(
   'CommitStatus',

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { newId } from '#base/ids.ts'
 import { insertRepository } from '#repositories/repository-store.ts'
 import { onEachDatabase } from '../../../test/support/databases.ts'
-import { findNewestStatus, hasReported, saveStatus } from './status-store.ts'
+import { countNewestStatuses, findNewestStatus, hasReported, saveStatus } from './status-store.ts'
 
 onEachDatabase((fresh) => {
   test('the newest status of a context is that of all its users, or of some', async () => {
@@ -35,6 +35,10 @@ onEachDatabase((fresh) => {
     assert.equal(await newest(['eve']), undefined)
     await saveStatus(db, { ...row, id: 'f', state: 'pending', createdAt: 5 })
     assert.deepEqual([await newest(), await newest(['ada'])], ['pending', 'pending'])
+    assert.deepEqual(await countNewestStatuses(db, here, ['c', 'd', 'e']), [
+      { commitId: 'c', contexts: 1000, succeeded: 999, pending: 1 },
+      { commitId: 'd', contexts: 1, succeeded: 0, pending: 0 },
+    ])
     assert.equal(await hasReported(db, of), true)
     assert.equal(await hasReported(db, of, ['eve', 'bob']), true)
     assert.equal(await hasReported(db, of, ['eve']), false)

@@ -54,6 +54,57 @@ export async function hasReported(
   return row !== undefined
 }
 
+type StatusCounts = Pick<CommitStatusRow, 'commitId'> & {
+  contexts: number
+  succeeded: number
+  pending: number
+}
+
+/** Counts the newest statuses of the contexts of some commits, by their state; without commits that have none. */
+export async function countNewestStatuses(
+  db: Db,
+  repositoryId: string,
+  commitIds: readonly string[],
+): Promise<StatusCounts[]> {
+  const rows = await db
+    .selectFrom(
+      db
+        .selectFrom('commitStatuses')
+        .select(['commitId', 'state'])
+        .select((is) =>
+          is.fn
+            .agg<number>('row_number')
+            .over((over) =>
+              over
+                .partitionBy(['commitId', 'context'])
+                .orderBy('createdAt', 'desc')
+                .orderBy('id', 'desc'),
+            )
+            .as('place'),
+        )
+        .where('repositoryId', '=', repositoryId)
+        .where('commitId', 'in', commitIds)
+        .as('placed'),
+    )
+    .where('place', '=', 1)
+    .groupBy('commitId')
+    .select((is) => {
+      const ofState = (state: CommitStatusRow['state']) =>
+        is.fn.countAll<number>().filterWhere('state', '=', state)
+      return [
+        'commitId',
+        is.fn.countAll<number>().as('contexts'),
+        ofState('success').as('succeeded'),
+        ofState('pending').as('pending'),
+      ]
+    })
+    .execute()
+  return rows.map(({ commitId, contexts, succeeded, pending }) => ({
+    ...{ commitId, contexts: Number(contexts) },
+    ...{ succeeded: Number(succeeded), pending: Number(pending) },
+  }))
+}
+
 export async function countStatuses(db: Db, of: OfCommit): Promise<number> {
   const { count } = await ofCommit(db, of)
     .select((is) => is.fn.countAll<number>().as('count'))

@@ -11,7 +11,13 @@ import type { Git } from '#git/process/git-process.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import { repositoryGone } from '#repositories/repository-errors.ts'
 import { lockRepositorySummary } from '#repositories/repository-summary-store.ts'
-import { countStatuses, listRunsOfCommit, listStatuses, saveStatus } from './status-store.ts'
+import {
+  countNewestStatuses,
+  countStatuses,
+  listRunsOfCommit,
+  listStatuses,
+  saveStatus,
+} from './status-store.ts'
 
 /** What checks say of commits: those from outside, and the runs of workflows. */
 export type Statuses = {
@@ -27,6 +33,16 @@ export type Statuses = {
    * of its newest run. The first one of a context counts. Throws `revision_not_found` for what is no whole id.
    */
   list: (repository: Repository, commitId: string) => Promise<CommitStatus[]>
+  /** Combines what checks from outside say of some commits; those of which they say nothing are left out. */
+  combine: (repositoryId: string, commitIds: readonly string[]) => Promise<CombinedStatus[]>
+}
+
+/** The newest statuses of the contexts of a commit. */
+type CombinedStatus = {
+  commit: string
+  state: 'pending' | 'success' | 'failure'
+  contexts: number
+  succeeded: number
 }
 
 type ReportedStatus = Pick<CommitStatusRow, 'context' | 'state'> & {
@@ -84,6 +100,15 @@ export function createStatuses(dependencies: Dependencies): Statuses {
         if ((await countStatuses(tx, of)) > maxStatuses) throw tooMany()
       })
       return { ...about, targetUrl: targetUrl || null, createdAt: now, run: null }
+    },
+
+    async combine(repositoryId, commitIds) {
+      const counted = await countNewestStatuses(db, repositoryId, commitIds)
+      return counted.map(({ commitId: commit, contexts, succeeded, pending }) => {
+        const state = succeeded === contexts ? 'success' : 'pending'
+        const hasFailed = succeeded + pending < contexts
+        return { commit, state: hasFailed ? 'failure' : state, contexts, succeeded }
+      })
     },
 
     async list(repository, commitId) {
