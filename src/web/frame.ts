@@ -120,6 +120,7 @@ const tabList: {
 }[] = [
   { tab: 'code', text: 'Code', path: '' },
   { tab: 'commits', text: 'Commits', path: 'log' },
+  { tab: 'changes', text: 'Changes', path: 'changes', isForMembers: true },
   { tab: 'branches', text: 'Branches', path: 'branches' },
   { tab: 'tags', text: 'Tags', path: 'tags' },
   { tab: 'pushes', text: 'Pushes', path: 'pushes', isForMembers: true },

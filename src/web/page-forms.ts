@@ -33,8 +33,11 @@ type TextField = Field & {
 
 type Choice = { value: string; text: string; help?: string; isChecked?: boolean }
 
+type FormContext = Pick<PageContext, 'problem' | 'fields' | 'to' | 'url' | 'time'> &
+  Partial<Pick<PageContext, 'session'>>
+
 /** Creates a form that is sent to an address of this service. */
-export function createForm(context: PageContext, action: string) {
+export function createForm(context: FormContext, action: string) {
   const { problem, fields, to, url } = context
   const isSent = problem !== undefined && to.api(url) === action
   const prefix = action.slice(to.prefix.length + 1).replace(/[^\w]+/g, '-')
@@ -248,6 +251,11 @@ export function fieldLines(fields: URLSearchParams, name: string): string[] | un
 export function requireTyped(fields: URLSearchParams, name: string, expected: string): void {
   if (fieldText(fields, name) === expected) return
   throw invalid([{ pointer: `/${name}`, detail: 'The name does not match; nothing was deleted.' }])
+}
+
+/** The text of an area, with the line endings of Git. */
+export function areaText(fields: URLSearchParams, name: string): string {
+  return (fields.get(name) ?? '').replaceAll('\r\n', '\n')
 }
 
 /** A number in a field; any other text as it is, for the API to refuse. Undefined if it is empty. */

@@ -90,6 +90,7 @@ export type PageContext = SharedContext & {
 export type Tab =
   | 'code'
   | 'commits'
+  | 'changes'
   | 'branches'
   | 'tags'
   | 'pushes'

@@ -9,6 +9,7 @@ import type { Tree } from '#browse/folders/tree-routes.ts'
 import type { ComparedCommits } from '#browse/history/compare-routes.ts'
 import type { Branch, Tag } from '#browse/refs/ref-routes.ts'
 import type { SearchResult } from '#browse/search/search.ts'
+import type { ChangeDetailsSchema, ChangeSchema } from '#changes/change-schemas.ts'
 import type { AuditEntrySchema } from '#events/audit/audit-routes.ts'
 import type { Push } from '#git-server/pushes/push-routes.ts'
 import type { SshKey } from '#identity/ssh-keys/ssh-key-routes.ts'
@@ -45,6 +46,7 @@ export type OperationValues = {
   getArchive: unknown
   getArtifact: unknown
   getBlame: Static<typeof Blame>
+  getChange: Static<typeof ChangeDetailsSchema>
   getCommit: Static<typeof CommitDetails>
   getDelivery: Static<typeof WholeDelivery>
   getFile: Static<typeof File>
@@ -64,6 +66,7 @@ export type OperationValues = {
   listAuditEntries: List<typeof AuditEntrySchema>
   listBranchProtections: Static<typeof Branches>
   listBranches: List<typeof Branch>
+  listChanges: List<typeof ChangeSchema>
   listCollaborators: Static<typeof CollaboratorList>
   listCommits: List<typeof Commit>
   listDelegatedTokens: List<typeof Token>

@@ -72,11 +72,13 @@ const tokens: Record<string, Token> = {
 }
 
 // What they may depends on the fields: see `updateRepository`.
-const ofFields = new Set(
-  ['name', 'default-branch', 'leak-guard', 'run-tokens', 'visibility', 'owner'].map(
+const ofFields = new Set([
+  // Those who cannot push edit what they have proposed.
+  ...['edit', 'abandon', 'reopen'].map((one) => `changes/:number/${one}`),
+  ...['name', 'default-branch', 'leak-guard', 'run-tokens', 'visibility', 'owner'].map(
     (one) => `settings/${one}`,
   ),
-)
+])
 
 /** The forms of a page that are actions of it, by their paths. */
 async function formsOf(client: PageClient, address: string): Promise<Set<string> | undefined> {
@@ -121,6 +123,7 @@ test('a form is shown to all whom the API allows what it does, and to no others'
   )
   assert.deepEqual(rest.map(({ path }) => path.replace('/r/:name/', '')).sort(), [
     'cancel-import',
+    'changes/:number/reopen',
     'runs/:number/rerun',
     'webhooks/:id/enable',
   ])
@@ -208,6 +211,7 @@ test('every form says what it has done, or leads to the page of its result', asy
     '/-/new',
     '/-/new/import',
     '/r/:name/branches',
+    '/r/:name/changes',
     '/r/:name/delete/:target*',
     '/r/:name/edit/:target*',
     '/r/:name/new/:target*',

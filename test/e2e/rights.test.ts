@@ -248,6 +248,7 @@ async function attempt(
 /** Pages, with what they take. */
 const pageRows: Record<string, Row> = {
   '': { takes: 'repo:read' },
+  '/changes': { takes: 'repo:read' },
   '/pushes': { takes: 'repo:read' },
   '/runs': { takes: 'workflow:read' },
   '/webhooks': { takes: 'webhook:read', ...maintainers },

@@ -67,7 +67,7 @@ const innerRows: Record<string, string[][]> = {
   ],
   web: [
     ['serve'], // a request for a page
-    ['runs', 'pushes'],
+    ['runs', 'pushes', 'changes'],
     ['edit', 'history'],
     ['code'],
     ['admin', 'docs', 'live', 'settings', 'webhooks'],

@@ -163,6 +163,24 @@ async function runHostile(client: Client, runner: Client, name: string): Promise
   )
 }
 
+/** Proposes a branch, in two versions. */
+async function proposeHostile(client: Client, name: string): Promise<void> {
+  const [branch = ''] = refPayloads
+  const message = `${allPayloads}\n\n[skip ci]`
+  const proposal = {
+    ...{ source: branch, target: 'main' },
+    ...{ title: allPayloads.slice(0, 250), description: readme },
+  }
+  for (const [path, body] of [
+    ['commits', { branch, message, changes: [{ path: 'proposed', content: allPayloads }] }],
+    ['changes', proposal],
+    ['commits', { branch, message, changes: [{ path: 'proposed', content: readme }] }],
+  ] as const) {
+    const { status, text } = await client.post(`/repos/${name}/${path}`, body)
+    if (status !== 201) throw new Error(text)
+  }
+}
+
 /** Makes a repository in which everything that a user can name is a payload, and its owner. */
 export async function createHostileRepository(
   service: Service,
@@ -178,6 +196,7 @@ export async function createHostileRepository(
   const runner = await service.client({ permissions: ['runner'] })
   await owner.post('/repos', { name })
   await pushHostile(owner, name)
+  await proposeHostile(owner, name)
   const at = `/repos/${name}`
   await attempt(owner.patch(at, { description: allPayloads.slice(0, 300) }), 'description')
   for (const [index, text] of payloads.entries()) {

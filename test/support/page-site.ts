@@ -51,6 +51,9 @@ const addresses: Record<string, string> = {
   '/r/:name/commit/:id': '/r/site/commit/{commit}',
   '/r/:name/compare': '/r/site/compare',
   '/r/:name/compare/:range*': '/r/site/compare/main...main',
+  '/r/:name/changes': '/r/site/changes',
+  '/r/:name/changes/:number': '/r/site/changes/1',
+  '/r/:name/changes/:number/files': '/r/site/changes/1/files',
   '/r/:name/blame/:target*': '/r/site/blame/main:.svc/workflows/ci.yml',
   '/r/:name/branches': '/r/site/branches',
   '/r/:name/tags': '/r/site/tags',
@@ -97,9 +100,23 @@ export async function openPageSite(env: Record<string, string> = {}): Promise<Pa
   const longName = `refs/heads/${'long_name_'.repeat(12)}`
   const made = await admin.put(`/repos/site/refs?ref=${longName}`, { target: commit })
   assert.equal(made.status, 201, made.text)
+  await proposeTopic(admin)
   return {
     ...service,
     values: { commit, webhook, delivery, shared, sharedDelivery, push: push?.id ?? '' },
+  }
+}
+
+/** Proposes a branch for `main`. */
+async function proposeTopic(admin: InProcess['admin']): Promise<void> {
+  const file = { path: 'topic.txt', content: 'x' }
+  const commit = { branch: 'topic', start: 'main', message: 'Topic [skip ci]', changes: [file] }
+  for (const [path, body] of [
+    ['commits', commit],
+    ['changes', { source: 'topic', target: 'main' }],
+  ] as const) {
+    const { status, text } = await admin.post(`/repos/site/${path}`, body)
+    assert.equal(status, 201, text)
   }
 }
 

@@ -28,7 +28,7 @@ export function compareRoutes(parts: BrowseParts) {
       tag: 'browse',
       summary: 'Compare two revisions',
       description:
-        'Returns the commits that `head` has and `base` has not, and what they change: the diff of `head` with the merge base, as of `git diff base...head`. Of unrelated histories, with `base` itself.',
+        'Returns the commits that `head` has and `base` has not, and what they change: the diff of `head` with the merge base, as of `git diff base...head`. Of unrelated histories, and with `direct`, with `base` itself.',
       permission: 'repo:read',
       find: openOfRoute(parts.repositories),
       isConditional: true,
@@ -40,6 +40,9 @@ export function compareRoutes(parts: BrowseParts) {
           diff: Type.Optional(
             field.boolean('`false` to leave out the diff, and compare commits alone'),
           ),
+          direct: Type.Optional(
+            field.boolean('`true` for the diff with `base` itself, as of `git diff base head`'),
+          ),
           ...ChangedPathQuery,
         },
         closed,
@@ -48,19 +51,19 @@ export function compareRoutes(parts: BrowseParts) {
       problems: [...revisionProblems, ...taskProblems],
       handle: async ({ principal, found, query, notModified, clientSignal }) => {
         const path = toRawPath(query)
-        const { limit = defaultLimit, diff: withDiff = true } = query
+        const { limit = defaultLimit, diff: withDiff = true, direct = false } = query
         const objects = pool.of(found.path)
         const [{ id: base }, { id: head }] = await Promise.all([
           findCommit(revisions, found, query.base),
           findCommit(revisions, found, query.head),
         ])
-        const key = keyOf(['compare', found.id, base, head, limit, path, withDiff])
+        const key = keyOf(['compare', found.id, base, head, limit, path, withDiff, direct])
         if (notModified(key)) return undefined
         const response = await cached(key, clientSignal(), async (signal) => {
           const requester = { principal, repository: found, signal }
           const compared = await compareCommits(tasks, requester, { base, head, limit })
           const { mergeBase, ahead, behind, ids } = compared
-          const before = mergeBase ?? base
+          const before = direct ? base : (mergeBase ?? base)
           const [listed, diff] = await Promise.all([
             readCommits(objects, commits, ids),
             withDiff ? readDiff(tasks, requester, { before, after: head, path }) : undefined,

@@ -128,6 +128,7 @@ export const browseOperations: ClientOperation[] = [
       ...diffPathOptions,
       '--limit <number>': 'at most this many commits (default: 100)',
       '--no-diff': 'compare the commits alone',
+      '--direct': 'the diff with the base itself, not with the merge base',
     },
     notes: patchNote('svc browse compare site main topic | git apply'),
     run: runCompare,

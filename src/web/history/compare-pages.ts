@@ -13,6 +13,7 @@ import { fileOf, isFileLonger, linesOfFile, pageAddress } from './diff-query.ts'
 import { diffView } from './diff-view.ts'
 import { highlightDiff, highlightWhole } from './highlight-diff.ts'
 import { diffResponse } from './patch-response.ts'
+import { proposeSection } from './propose-form.ts'
 import { refsById } from './refs-by-id.ts'
 import { combinedMark, combinedStatuses } from './status-view.ts'
 
@@ -39,7 +40,7 @@ export const comparePages = [
     '/r/:name/compare/:range*',
     [
       ...(['compareCommits', 'getFile', 'listBranches', 'listTags'] as const),
-      ...(['listRuns', 'listAnnotations', 'listCombinedStatuses'] as const),
+      ...(['listRuns', 'listAnnotations', 'listCombinedStatuses', 'listChanges'] as const),
     ],
     {
       weight: 'heavy',
@@ -86,18 +87,21 @@ async function formView(context: SharedContext, range: Range): Promise<View> {
     tab: 'commits',
     crumbs: [{ text: 'compare' }],
     body: html`<div class="page-head"><h1>Compare</h1></div>
-${await rangeForm(context, range)}
+${await rangeForm(context, range, await branchesByRecency(context))}
 <p class="soft compare-help">Two branches, tags or commits. What the second has and the first has not is shown as commits, and as changes since both had the same history.</p>`,
   }
 }
 
-async function rangeForm(context: SharedContext, { base, head }: Range): Promise<Html> {
+type Listed = Awaited<ReturnType<typeof branchesByRecency>>
+
+async function rangeForm(
+  context: SharedContext,
+  { base, head }: Range,
+  { branches }: Listed,
+): Promise<Html> {
   const { tryRead, to, params } = context
   const name = params.name ?? ''
-  const [{ branches }, tags = []] = await Promise.all([
-    branchesByRecency(context),
-    tryRead('listTags', { query: { limit: maxListed, order: 'version' } }),
-  ])
+  const tags = (await tryRead('listTags', { query: { limit: maxListed, order: 'version' } })) ?? []
   const listed = [...branches.slice(0, maxListed), ...tags]
   const names = [...new Set(listed.map((ref) => ref.revision))]
   return html`<form class="inline compare-form" action="${to.of(name, 'compare')}">
@@ -121,13 +125,15 @@ async function compareView(
   const name = params.name ?? ''
   const { base, head } = range
   const { commits, mergeBase } = compared
-  const [refs, runs, annotations, statuses, form, wholeFile] = await Promise.all([
+  const branches = await branchesByRecency(context)
+  const [refs, runs, annotations, statuses, form, wholeFile, proposal] = await Promise.all([
     refsById(context, idsOf(commits)),
     recentRuns(context),
     readAnnotations(context, compared.head),
     combinedStatuses(context, [compared.head]),
-    rangeForm(context, range),
+    rangeForm(context, range, branches),
     isFileLonger(query) ? linesOfFile(context, compared.head, diff.files[0]) : undefined,
+    proposalOf(context, range, { compared, branches }),
   ])
   const [highlights, wholeHighlights] = await Promise.all([
     highlightDiff(context, diff),
@@ -157,6 +163,7 @@ ${
   html`<p class="soft">Only the newest ${grouped(commits.length)} of ${grouped(compared.ahead)} are listed. <a href="${to.log(name, head)}">All commits of ${head}</a></p>`
 }</details>`
 }
+${proposal}
 ${diffView(diff, {
   to,
   name,
@@ -172,6 +179,19 @@ ${diffView(diff, {
   patches: html`<a class="button quiet small wide-only" href="${to.compare(name, base, head)}.diff">.diff</a>`,
 })}`,
   }
+}
+
+/** How the commits are proposed, if both revisions are branches. */
+async function proposalOf(
+  context: SharedContext,
+  { base, head }: Range,
+  { compared, branches: { branches } }: { compared: Compared; branches: Listed },
+): Promise<Html | false> {
+  const branchOf = (rev: string) => branches.find(({ revision }) => revision === rev)
+  const [source, target] = [branchOf(head), branchOf(base)]
+  // The API takes names alone, which have to be text.
+  if (!source || !target || source.nameBase64 || target.nameBase64) return false
+  return proposeSection(context, { source: source.name, target: target.name }, compared)
 }
 
 function stateOf({ status, ahead, behind }: Compared, { base, head }: Range): Html {

@@ -18,10 +18,14 @@ export function isFileLonger(query: URLSearchParams): boolean {
 
 const kept = ['split', 'file', 'file64', 'lines']
 
-/** Creates the addresses of a page with other parameters. */
-export function pageAddress(path: string, query: URLSearchParams) {
+/** Creates the addresses of a page with other parameters; some are the same in all of them. */
+export function pageAddress(
+  path: string,
+  query: URLSearchParams,
+  fixed: Record<string, string> = {},
+) {
   return (changes: Record<string, string | undefined>): string => {
-    const wanted = new URLSearchParams()
+    const wanted = new URLSearchParams(fixed)
     for (const name of kept) {
       const value = name in changes ? changes[name] : query.get(name)
       if (value !== undefined && value !== null) wanted.set(name, value)

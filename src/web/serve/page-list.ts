@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { adminPages } from '../admin/admin-pages.ts'
+import { changePages } from '../changes/change-pages.ts'
 import { cliLoginPages } from '../cli-login-pages.ts'
 import { codePages } from '../code/code-pages.ts'
 import { readDone } from '../done.ts'
@@ -34,6 +35,7 @@ export const pages: readonly PageRoute[] = [
   ...codePages,
   ...editPages,
   ...historyPages,
+  ...changePages,
   ...runListPages,
   ...startRunPages,
   ...runPages,

@@ -1,0 +1,103 @@
+import { Problem } from '#base/problem.ts'
+import { annotationList, annotationsByLine, readAnnotations } from '../history/annotation-view.ts'
+import { commitLink } from '../history/commit-parts.ts'
+import { fileOf, isFileLonger, linesOfFile, pageAddress } from '../history/diff-query.ts'
+import { diffView } from '../history/diff-view.ts'
+import { highlightDiff, highlightWhole } from '../history/highlight-diff.ts'
+import { icon } from '../icons.ts'
+import type { SharedContext, View } from '../page.ts'
+import { type Html, html } from '../render/html.ts'
+import { changeBadge, changeLink, type ShownChange } from './change-parts.ts'
+
+type Version = ShownChange['versions'][number]
+
+/** A version, and the earlier one that it is compared with instead of its base. */
+type Shown = { version: Version; since: Version | undefined }
+
+/** The files that a version of a change changes, or those that differ between two versions. */
+export async function showChangedFiles(context: SharedContext): Promise<View> {
+  const { params, query, read, to } = context
+  const name = params.name ?? ''
+  const change = await read('getChange')
+  const { version, since } = shownVersion(change, query)
+  const head = version.commit
+  const before = since?.commit ?? version.base
+  const { diff } = await read('compareCommits', {
+    query: { base: before, head, limit: 1, direct: since !== undefined, ...fileOf(query) },
+  })
+  if (!diff) throw new Error('a comparison without a diff')
+  const [annotations, wholeFile, highlights] = await Promise.all([
+    readAnnotations(context, head),
+    isFileLonger(query) ? linesOfFile(context, head, diff.files[0]) : undefined,
+    highlightDiff(context, diff),
+  ])
+  const wholeHighlights = await highlightWhole(context, diff.files[0], wholeFile)
+  const { number, title } = change
+  return {
+    title: `Files of change ${number}: ${title} · ${name}`,
+    repository: name,
+    tab: 'changes',
+    crumbs: [
+      { text: 'changes', href: to.of(name, 'changes') },
+      { text: String(number), href: changeLink(context) },
+      { text: 'files' },
+    ],
+    isNoIndex: true,
+    body: html`<div class="page-head"><h1>${title}</h1>
+<div class="actions"><a class="button" href="${changeLink(context)}">${icon('commit')}Change ${number}</a></div></div>
+${versionForm(change, { version, since })}
+<p class="compare-state">${changeBadge(change)} ${stateOf(context, change, { version, since })}</p>
+${annotationList(annotations, { to, name, commit: head })}
+${diffView(diff, {
+  ...{ to, name, before, after: head, wholeFile, wholeHighlights, highlights },
+  isSplit: query.has('split'),
+  here: pageAddress(changeLink(context, { path: '/files' }), query, {
+    ...(since && { from: String(since.version) }),
+    ...(query.has('version') && { version: String(version.version) }),
+  }),
+  isAlone: fileOf(query) !== undefined,
+  annotations: annotationsByLine(annotations),
+  patches: html``,
+})}`,
+  }
+}
+
+/** The versions of an address, by default the last one. Throws `route_not_found` for one that there is not. */
+function shownVersion({ versions }: ShownChange, query: URLSearchParams): Shown {
+  const find = (parameter: string) => {
+    const text = query.get(parameter) ?? ''
+    const found = versions.find(({ version }) => String(version) === text)
+    if (text !== '' && !found)
+      throw new Problem('route_not_found', 'There is no such version of this change.')
+    return found
+  }
+  const [version, since] = [find('version') ?? versions.at(-1), find('from')]
+  if (!version) throw new Error('a change without a version')
+  return { version, since }
+}
+
+/** Chooses the versions. */
+function versionForm({ versions }: ShownChange, { version, since }: Shown): Html | false {
+  if (versions.length === 1) return false
+  const option = (one: Version, chosen: Version | undefined) =>
+    html`<option value="${one.version}"${one === chosen && html` selected`}>version ${one.version}</option>`
+  const newestFirst = versions.toReversed()
+  return html`<form class="inline" method="get"><label for="version">Show</label><select id="version" name="version">${newestFirst.map((one) => option(one, version))}</select>
+<label for="from">compared with</label><select id="from" name="from"><option value="">its base</option>${newestFirst.map((one) => option(one, since))}</select>
+<button>Show</button></form>`
+}
+
+function stateOf(
+  { to, params }: SharedContext,
+  { target, version: last, versions }: ShownChange,
+  { version: { version, base, commit }, since }: Shown,
+): Html {
+  const name = params.name ?? ''
+  const which = html`Version ${version}${versions.length > 1 && version === last && ', the last one'} <span class="soft">(${commitLink(to, name, commit)})</span>`
+  if (!since)
+    return html`${which}, compared with its base ${commitLink(to, name, base)} of ${target}.`
+  return html`${which}, compared with version ${since.version}.${
+    since.base !== base &&
+    html` They have different bases, so what others have changed in ${target} between them is shown, too.`
+  }`
+}

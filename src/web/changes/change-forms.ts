@@ -1,0 +1,62 @@
+import { titleFields } from '../history/propose-form.ts'
+import { icon } from '../icons.ts'
+import type { PageContext } from '../page.ts'
+import { createForm, formButton, otherProblem, type PageForm } from '../page-forms.ts'
+import { type Html, html } from '../render/html.ts'
+import type { ShownChange } from './change-parts.ts'
+
+/** A change, and whether the caller has proposed it, or may push to its repository. */
+export type Editable = { change: ShownChange; isEditor: boolean }
+
+type Content = Html | false | undefined
+
+/** The forms of the page of a change, as far as the caller may use them. */
+export async function changeForms(
+  context: PageContext,
+  { change, isEditor }: Editable,
+): Promise<{ edit: Content; land: Content; problem: Content }> {
+  const { to, params, may } = context
+  const at = (path: string) => to.of(params.name ?? '', `changes/${change.number}/${path}`)
+  const [editForm, landForm] = [createForm(context, at('edit')), createForm(context, at('land'))]
+  const isEditable = isEditor && (await may('updateChange'))
+  const isOpen = change.state === 'open'
+  return {
+    edit:
+      isEditable &&
+      html`<div class="change-actions">${isOpen && formButton(at('abandon'), 'Abandon', { className: '' })}${
+        change.state === 'abandoned' && formButton(at('reopen'), 'Reopen', { className: '' })
+      }
+<details class="creation"${editForm.isSent && html` open`}><summary class="button">Edit</summary>
+${editForm.render(html`${titleFields(editForm, change)}<button class="primary">Save</button>`, 'card pad stack')}</details></div>`,
+    land: isOpen && landing(landForm, change, await may('landChange')),
+    problem: otherProblem(context, [
+      ...(isEditable ? [editForm] : []),
+      ...(isOpen ? [landForm] : []),
+    ]),
+  }
+}
+
+const methods = [
+  { value: 'merge', text: 'Merge commit' },
+  { value: 'squash', text: 'One commit (squash)' },
+  { value: 'rebase', text: 'Commit by commit (rebase)' },
+  { value: 'fast-forward', text: 'Move the branch (fast-forward)' },
+]
+
+/** What is missing for landing, or the form that lands the change. */
+function landing(form: PageForm, { missing, target, version }: ShownChange, may: boolean): Html {
+  return html`<section class="card" id="land"><header><h2>Land on ${target}</h2></header><div class="pad">${
+    missing.length > 0
+      ? html`<ul class="missing">${missing.map(({ detail }) => html`<li>${icon('waiting', 'soft')} ${detail}</li>`)}</ul>`
+      : may &&
+        form.render(html`<input type="hidden" name="version" value="${version}">
+${form.select({ name: 'method', label: 'Method', options: methods })}
+<details class="fold"><summary>Message</summary>${form.area({
+          name: 'message',
+          label: 'Message of the merge or squash',
+          help: 'Title and description, if it is empty.',
+          rows: 5,
+        })}</details>
+<button class="primary">Land version ${version}</button>`)
+  }</div></section>`
+}

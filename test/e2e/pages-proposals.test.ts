@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { assertAccessibleInEveryView } from '../support/browser.ts'
+import { logIn, type PageClient } from '../support/page-client.ts'
+import { readPage } from '../support/page-markup.ts'
+import { without } from '../support/programs.ts'
+import { type Client, type Service, startService } from '../support/service.ts'
+
+let service: Service
+let owner: Client
+let ada: PageClient
+let rita: PageClient
+
+const hostile = '"><script>ran(1)</script>'
+
+before(async () => {
+  service = await startService()
+  const { admin, url } = service
+  owner = await service.client({ username: 'ada', permissions: ['everything'] })
+  const reader = await service.client({ username: 'rita', permissions: ['everything'] })
+  await owner.post('/repos', { name: 'site' })
+  await owner.post('/repos/site/collaborators', { username: 'rita', role: 'read' })
+  await commit('main', 'Start', { 'a.txt': 'one\n' })
+  await commit('topic', 'Say more\n\nAs **asked**.', { 'a.txt': 'one\ntwo\n' })
+  ada = await logIn(url, owner.token)
+  rita = await logIn(url, reader.token)
+  assert.equal((await admin.get('/repos/site/changes')).body.length, 0)
+})
+
+after(() => service[Symbol.asyncDispose]())
+
+/** Commits files to a branch, which is made from `main`. */
+async function commit(branch: string, message: string, files: Record<string, string>) {
+  const changes = Object.entries(files).map(([path, content]) => ({ path, content }))
+  const { body: branches } = await owner.get('/repos/site/branches')
+  const isNew = !branches.some(({ name }: { name: string }) => name === branch)
+  const start = isNew && branch !== 'main' ? { start: 'main' } : {}
+  const made = await owner.post('/repos/site/commits', { branch, message, changes, ...start })
+  assert.equal(made.status, 201, made.text)
+}
+
+async function shown(client: PageClient, path: string): Promise<string> {
+  const { status, text } = await client.get(path)
+  assert.equal(status, 200, path)
+  assert.deepEqual(readPage(text).faults, [], path)
+  return text
+}
+
+/** The value of a field, as a form of a page has it. */
+function fieldValue(text: string, name: string): string | undefined {
+  return new RegExp(`name="${name}"[^>]* value="([^"]*)"`).exec(text)?.[1]
+}
+
+test('a reader proposes a branch where it is compared, and the owner lands it', async () => {
+  assert.match(await shown(rita, '/r/site/changes'), /git push origin HEAD:refs\/for\/main/)
+  const compared = await shown(rita, '/r/site/compare/main...topic')
+  assert.match(compared, /action="\/r\/site\/changes"/)
+  const [source, target, title] = ['source', 'target', 'title'].map((one) =>
+    fieldValue(compared, one),
+  )
+  assert.deepEqual([source, target, title], ['topic', 'main', 'Say more'])
+  for (const range of ['topic...main', 'main...main'])
+    assert.doesNotMatch(await shown(rita, `/r/site/compare/${range}`), /Propose for/, range)
+  const fields = { source: 'topic', target: 'main' }
+  const refused = await rita.post('/r/site/changes', { ...fields, target: 'none', title: hostile })
+  assert.equal(refused.status, 422)
+  assert.match(refused.text, /There is no branch[\s\S]*value="&quot;&gt;&lt;script&gt;/)
+  const typed = { ...fields, title: hostile, description: `As **asked**.\r\n\r\n${hostile}` }
+  const { location, text } = await rita.post('/r/site/changes', typed)
+  assert.equal(location, '/r/site/changes/1', text)
+  assert.match(await shown(ada, '/r/site/compare/main...topic'), /Proposed by rita as <a/)
+
+  const list = await shown(ada, '/r/site/changes')
+  assert.match(list, /href="\/r\/site\/changes\/1">&quot;&gt;&lt;script&gt;[\s\S]*by rita/)
+  assert.doesNotMatch(await shown(ada, '/r/site/changes?mine'), /changes\/1"/)
+  assert.match(await shown(rita, '/r/site/changes?mine'), /changes\/1"/)
+
+  const read = await shown(rita, '/r/site/changes/1')
+  assert.match(read, /<strong>asked<\/strong>/)
+  assert.match(read, /Landing requires the role write\./)
+  assert.match(read, /git fetch origin refs\/changes\/1\/1/)
+  assert.match(read, /changes\/1\/abandon/)
+  assert.doesNotMatch(read, /changes\/1\/land"/)
+
+  await commit('topic', 'Say even more', { 'b.txt': 'three\n' })
+  const edited = { title: 'Say it', description: 'All of it.' }
+  assert.equal((await rita.post('/r/site/changes/1/edit', edited)).status, 303)
+  const open = await shown(ada, '/r/site/changes/1')
+  assert.match(open, /<h1>Say it<\/h1>[\s\S]*2 versions[\s\S]*changes\/1\/files\?from=1/)
+  assert.match(open, /<h2>2 commits<\/h2>[\s\S]*Say even more[\s\S]*Say more/)
+  const stale = await ada.post('/r/site/changes/1/land', { method: 'squash', version: '1' })
+  assert.match(stale.text, /The last version of change 1 is 2, not 1/)
+  const landing = {
+    method: 'squash',
+    version: fieldValue(open, 'version') ?? '',
+    message: 'Say\r\n\r\nx',
+  }
+  const landed = await ada.post('/r/site/changes/1/land', landing)
+  assert.equal(landed.location, '/r/site/changes/1', landed.text)
+  const { text: done } = await ada.get('/r/site/changes/1')
+  assert.match(done, /The change has landed\./)
+  assert.match(done, /Landed by ada[\s\S]*href="\/r\/site\/pushes\//)
+  const [last] = (await owner.get('/repos/site/commits')).body
+  assert.equal(last.message.trimEnd(), 'Say\n\nx')
+  assert.match(await shown(ada, '/r/site/changes?state=landed'), /Say it/)
+})
+
+test('files are shown of each version, and what differs between two', async () => {
+  const all = await shown(ada, '/r/site/changes/1/files')
+  assert.match(all, /Version 2, the last one[\s\S]*a\.txt[\s\S]*b\.txt/)
+  const first = await shown(ada, '/r/site/changes/1/files?version=1')
+  assert.doesNotMatch(first, /b\.txt/)
+  const since = await shown(ada, '/r/site/changes/1/files?version=2&from=1')
+  assert.match(since, /b\.txt/)
+  assert.doesNotMatch(since, /a\.txt|different bases/)
+  assert.match(since, /files\?from=1&amp;version=2&amp;split/)
+  for (const query of ['version=3', 'from=x'])
+    assert.equal((await ada.get(`/r/site/changes/1/files?${query}`)).status, 404)
+})
+
+test('a change is abandoned and opened again by those who may', async () => {
+  await commit('other', 'Other', { 'c.txt': 'x\n' })
+  const made = { source: 'other', target: 'main' }
+  assert.equal((await ada.post('/r/site/changes', made)).location, '/r/site/changes/2')
+  assert.doesNotMatch(await shown(rita, '/r/site/changes/2'), /changes\/2\/(?:edit|abandon)/)
+  assert.equal((await rita.post('/r/site/changes/2/abandon', {})).status, 403)
+  await ada.post('/r/site/changes/2/abandon', {})
+  const closed = await shown(ada, '/r/site/changes/2')
+  assert.match(closed, /Abandoned by ada/)
+  assert.doesNotMatch(closed, /changes\/2\/land"/)
+  await ada.post('/r/site/changes/2/reopen', {})
+  assert.match(await shown(ada, '/r/site/changes/2'), /The change is open again\.[\s\S]*\/land"/)
+})
+
+test('for strangers there are no changes', async () => {
+  const { url } = service
+  const stranger = await logIn(url, (await service.client({ username: 'eve' })).token)
+  for (const path of ['changes', 'changes/1', 'changes/1/files']) {
+    const { status } = await stranger.get(`/r/site/${path}`)
+    assert.equal(status, 404, path)
+  }
+  for (const number of ['9', '0', 'x', '1e0'])
+    assert.equal((await ada.get(`/r/site/changes/${number}`)).status, 404, number)
+})
+
+test('pages of changes are accessible', { skip: without('chromium') }, async () => {
+  await commit('more', 'Third', { 'd.txt': 'x\n' })
+  await assertAccessibleInEveryView({ url: service.url, adminToken: owner.token }, [
+    '/r/site/changes?state=all',
+    '/r/site/changes/1',
+    '/r/site/changes/2',
+    '/r/site/changes/1/files?version=2&from=1',
+    '/r/site/compare/main...more',
+  ])
+})
