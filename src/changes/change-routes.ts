@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { requirePermission } from '#access/may.ts'
 import { mergeProblems } from '#git-server/api-writes/write-routes.ts'
-import { linkToNext } from '#http/pagination.ts'
+import { linkToNext, PageQuery, paged } from '#http/pagination.ts'
 import { type FindRequest, type Route, route } from '#http/route.ts'
 import { openOfRoute, openProblems } from '#repositories/open-repository.ts'
 import type { Repositories } from '#repositories/repositories.ts'
@@ -14,6 +14,7 @@ import {
   LandBody,
 } from './change-schemas.ts'
 import type { Changes } from './changes.ts'
+import { CommentBody, CommentEditBody, CommentSchema, VerdictBody } from './review-schemas.ts'
 
 type Dependencies = { repositories: Repositories; changes: Changes }
 
@@ -21,6 +22,7 @@ const defaultLimit = 100
 
 /** The routes of changes. */
 export function changeRoutes({ repositories, changes }: Dependencies): Route[] {
+  const { review } = changes
   const find = openOfRoute(repositories)
 
   return [
@@ -90,6 +92,78 @@ export function changeRoutes({ repositories, changes }: Dependencies): Route[] {
       problems: [...openProblems, 'change_not_found', 'change_closed', 'role_insufficient'],
       handle: ({ principal, found, params, body }) =>
         changes.edit(principal, found, params.number, body),
+    }),
+    route('GET', '/repos/:name/changes/:number/comments', {
+      operationId: 'listChangeComments',
+      tag: 'changes',
+      summary: 'List the comments on a change',
+      description: 'Oldest first. A page has 100 comments unless `limit` is given.',
+      permission: 'repo:read',
+      find,
+      query: PageQuery,
+      reply: { 200: Type.Array(CommentSchema) },
+      problems: [...openProblems, 'change_not_found'],
+      handle: async ({ found, params, query, url, setHeader }) => {
+        const change = await changes.find(found, params.number)
+        const page = { ...query, limit: query.limit ?? defaultLimit }
+        return paged({ query: page, url, setHeader }, (part) => review.list(found, change, part))
+      },
+    }),
+    route('POST', '/repos/:name/changes/:number/comments', {
+      operationId: 'commentOnChange',
+      tag: 'changes',
+      summary: 'Comment on a change',
+      description:
+        'On the change as a whole, on a file, or on a line of a file of a version; or in reply to another comment. The ' +
+        'role `read` suffices.',
+      permission: 'change:write',
+      find,
+      body: CommentBody,
+      reply: { 201: CommentSchema },
+      problems: [
+        ...openProblems,
+        ...(['change_not_found', 'comment_not_found', 'path_absent', 'too_many_comments'] as const),
+      ],
+      handle: async ({ principal, found, params, body }) =>
+        review.comment(principal, found, await changes.find(found, params.number), body),
+    }),
+    route('PATCH', '/repos/:name/changes/:number/comments/:id', {
+      operationId: 'updateChangeComment',
+      tag: 'changes',
+      summary: 'Edit a comment, or resolve its thread',
+      description:
+        'A comment is edited by its author. A thread is resolved and reopened by the user who has begun it, the user who ' +
+        'has proposed the change, and users with the role `write`.',
+      permission: 'change:write',
+      find,
+      body: CommentEditBody,
+      reply: { 200: CommentSchema },
+      problems: [
+        ...openProblems,
+        ...(['change_not_found', 'comment_not_found', 'role_insufficient'] as const),
+      ],
+      handle: async ({ principal, found, params: { number, id }, body }) =>
+        review.edit(principal, found, await changes.find(found, number), { id, body }),
+    }),
+    route('PUT', '/repos/:name/changes/:number/verdict', {
+      operationId: 'judgeChange',
+      tag: 'changes',
+      summary: 'Approve a change, or request changes',
+      description:
+        'Replaces the verdict of the caller. It counts if the caller may push and has not proposed the change, and as long ' +
+        'as further versions only rebase it.',
+      permission: 'change:write',
+      find,
+      body: VerdictBody,
+      reply: { 200: ChangeDetailsSchema },
+      problems: [
+        ...openProblems,
+        ...(['change_not_found', 'change_closed', 'verdict_refused', 'version_outdated'] as const),
+      ],
+      handle: async ({ principal, found, params, body }) => {
+        await review.judge(principal, found, await changes.find(found, params.number), body)
+        return changes.get(principal, found, params.number)
+      },
     }),
     route('POST', '/repos/:name/changes/:number/land', {
       operationId: 'landChange',

@@ -4,6 +4,7 @@ import { MergeMethod } from '#git-server/api-writes/write-schemas.ts'
 import { named } from '#http/named-schemas.ts'
 import { PageQuery } from '#http/pagination.ts'
 import { descriptionMaxLength, titleMaxLength } from './proposals.ts'
+import { VerdictSchema } from './review-schemas.ts'
 
 const states = ['open', 'landed', 'abandoned'] as const
 
@@ -121,6 +122,9 @@ export const ChangeDetailsSchema = named(
     ...ChangeSchema.properties,
     description: field.text('its description, Markdown'),
     versions: Type.Array(ChangeVersionSchema, { description: 'its versions, oldest first' }),
+    verdicts: Type.Array(VerdictSchema, { description: 'what users say of it, oldest first' }),
+    comments: field.integer('the number of its comments'),
+    unresolvedThreads: field.integer('the number of its threads that are not resolved'),
     missing: Type.Array(
       Type.Object({
         code: field.text('the code of the problem'),

@@ -15,7 +15,7 @@ import type { ApiWrite } from '#git-server/api-writes/api-push.ts'
 import type { MergeBranch } from '#git-server/api-writes/merge-branch.ts'
 import type { Landing, Proposal, Proposals, VersionNumber } from '#git-server/push/proposal.ts'
 import { invalid } from '#http/validation.ts'
-import type { Repository } from '#repositories/repositories.ts'
+import type { Repositories, Repository } from '#repositories/repositories.ts'
 import { repositoryGone } from '#repositories/repository-errors.ts'
 import { lockRepositorySummary } from '#repositories/repository-summary-store.ts'
 import type {
@@ -35,6 +35,7 @@ import {
   updateChange,
 } from './change-store.ts'
 import { readProposed, urlOfChange } from './proposals.ts'
+import { createReview, type Review } from './review.ts'
 
 type Change = Static<typeof ChangeSchema>
 type ChangeDetails = Static<typeof ChangeDetailsSchema>
@@ -48,6 +49,9 @@ export type Changes = {
     repository: Repository,
     page: ChangeFilter & { before?: number | undefined; limit: number },
   ) => Promise<Change[]>
+  review: Review
+  /** Finds a change, as pushes have left it. Throws `change_not_found`. */
+  find: (repository: Repository, number: string) => Promise<ChangeRow>
   /** Throws `change_not_found`. */
   get: (principal: Principal, repository: Repository, number: string) => Promise<ChangeDetails>
   /** Proposes a branch for another one. Throws the Problems of a proposal. */
@@ -77,11 +81,14 @@ type Dependencies = {
   proposals: Pick<Proposals, 'land'>
   makeVersion: (proposal: Proposal) => Promise<VersionNumber>
   mergeBranch: MergeBranch
+  repositories: Pick<Repositories, 'roleOfUser'>
 }
 
 export function createChanges(dependencies: Dependencies): Changes {
   const { db, git, publish, clock, log, baseUrl, proposals, makeVersion, mergeBranch } =
     dependencies
+
+  const review = createReview(dependencies)
 
   async function find(repository: Repository, number: string): Promise<ChangeRow> {
     const change = /^[1-9]\d{0,8}$/.test(number)
@@ -99,10 +106,13 @@ export function createChanges(dependencies: Dependencies): Changes {
     change: ChangeRow,
   ): Promise<ChangeDetails> {
     const versions = await listChangeVersions(db, change)
+    const { comments, unresolved } = await review.count(change)
     return {
       ...toChange(change, repository, baseUrl()),
       description: change.description,
       versions: versions.map(toVersion),
+      verdicts: await review.verdicts(change, versions),
+      ...{ comments, unresolvedThreads: unresolved },
       missing: missingFor(principal, repository, change),
     }
   }
@@ -164,6 +174,9 @@ export function createChanges(dependencies: Dependencies): Changes {
   }
 
   return {
+    review,
+    find,
+
     async list(repository, { target, ...page }) {
       const ref = target === undefined ? undefined : branchPrefix + target
       const list = () => listChanges(db, repository.id, { ...page, target: ref })

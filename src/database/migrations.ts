@@ -1087,6 +1087,37 @@ const statusContexts: Migration = () => [
   'create index commit_statuses_by_context on commit_statuses (repository_id, context, username)',
 ]
 
+// What is said of changes: comments, in threads, and the last verdict of each user.
+const reviewTables: Migration = ({ milliseconds }) => [
+  `create table change_comments (
+    id            text not null primary key,
+    repository_id text not null,
+    number        integer not null,
+    thread_id     text not null,
+    version       integer not null,
+    path          text not null,
+    side          text not null,
+    line          integer,
+    text          text not null,
+    username      text not null,
+    created_at    ${milliseconds} not null,
+    edited_at     ${milliseconds},
+    resolved_by   text,
+    foreign key (repository_id, number) references changes (repository_id, number) on delete cascade
+  )`,
+  'create index change_comments_by_change on change_comments (repository_id, number, id)',
+  `create table change_verdicts (
+    repository_id text not null,
+    number        integer not null,
+    username      text not null,
+    version       integer not null,
+    verdict       text not null,
+    created_at    ${milliseconds} not null,
+    primary key (repository_id, number, username),
+    foreign key (repository_id, number) references changes (repository_id, number) on delete cascade
+  )`,
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -1153,6 +1184,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [commitStatuses, 'adds'],
   [changesTables, 'changes'],
   [statusContexts, 'adds'],
+  [reviewTables, 'adds'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

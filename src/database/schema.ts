@@ -56,6 +56,8 @@ export type Schema = {
   commitStatuses: CommitStatusRow
   changes: ChangeRow
   changeVersions: ChangeVersionRow
+  changeComments: ChangeCommentRow
+  changeVerdicts: ChangeVerdictRow
   jobTokens: JobTokenRow
   failedWorkspaces: FailedWorkspaceRow
   runShells: RunShellRow
@@ -534,6 +536,38 @@ export type ChangeVersionRow = {
   /** Identifies its patches and messages, wherever they are based. */
   patchId: string
   username: string
+  createdAt: number
+}
+
+/** A comment on a change, on a file, or on a line of a file. */
+export type ChangeCommentRow = {
+  id: string
+  repositoryId: string
+  number: number
+  /** The first comment of its thread. */
+  threadId: string
+  version: number
+  /** The file; empty for a comment on the change. */
+  path: string
+  /** Whether the line is of the version, or of its base. */
+  side: 'new' | 'old'
+  /** Null for a comment on the change or file. */
+  line: number | null
+  text: string
+  username: string
+  createdAt: number
+  editedAt: number | null
+  /** Who has resolved the thread, in its first comment; null while it is open. */
+  resolvedBy: string | null
+}
+
+/** What a user says of a version of a change as a whole. */
+export type ChangeVerdictRow = {
+  repositoryId: string
+  number: number
+  username: string
+  version: number
+  verdict: 'approve' | 'request-changes'
   createdAt: number
 }
 

@@ -130,6 +130,8 @@ export const tables: readonly Table[] = [
   { name: 'lfs_locks', key: ['id'], owner: 'repositories' },
   { name: 'changes', key: ['repository_id', 'number'], owner: 'changes' },
   { name: 'change_versions', key: ['repository_id', 'number', 'version'], owner: 'changes' },
+  { name: 'change_comments', key: ['id'], owner: 'changes' },
+  { name: 'change_verdicts', key: ['repository_id', 'number', 'username'], owner: 'changes' },
   { name: 'commit_statuses', key: ['id'], owner: 'workflows' },
   { name: 'lfs_tokens', key: ['token_hash'], owner: 'git-server', isTransient: true },
   { name: 'refs', key: ['repository_id', 'name'], owner: 'repositories/store', isOfStore: true },

@@ -52,6 +52,15 @@ export type EventData = {
   'change.opened': ChangeData & { version: number; commit: string; title: string }
   'change.version_added': ChangeData & { version: number; commit: string; title: string }
   'change.updated': ChangeData & { changed: string[]; state: ChangeRow['state']; title: string }
+  'change.commented': ChangeData & {
+    commentId: string
+    threadId: string
+    version: number
+    path: string
+    line: number | null
+  }
+  'change.comment_updated': ChangeData & { commentId: string; threadId: string; resolved: boolean }
+  'change.verdict_given': ChangeData & { version: number; verdict: string }
   'change.landed': ChangeData & {
     version: number
     commit: string
@@ -195,6 +204,9 @@ export const eventKinds = [
   'change.opened',
   'change.version_added',
   'change.updated',
+  'change.commented',
+  'change.comment_updated',
+  'change.verdict_given',
   'change.landed',
   'workflow',
   'webhook.created',

@@ -97,6 +97,8 @@ export type Repositories = LifeCycle & {
   ownedBy: (username: string, ids: readonly string[]) => Promise<ReadonlyMap<string, boolean>>
   /** Whether a principal has a role in a repository itself, and not as an admin or by its visibility. */
   hasOwnRole: (principal: Principal, id: string) => Promise<boolean>
+  /** The role of a user in a repository, as of a token without the permission `admin`. */
+  roleOfUser: (username: string, id: string) => Promise<Role | undefined>
   /** The names of those of some repositories that a principal can see, by their ids. */
   namesOf: (principal: Principal, ids: readonly string[]) => Promise<ReadonlyMap<string, string>>
   /** Whether any repository is public. */
@@ -362,6 +364,12 @@ export function createRepositories(dependencies: Dependencies): Repositories {
     async hasOwnRole(principal, id) {
       const row = await findRepository(db, { id }, principal.username)
       return row !== undefined && hasOwnRole(principal, row)
+    },
+
+    async roleOfUser(username, id) {
+      const user: Principal = { kind: 'token', id: '', username, permissions: new Set() }
+      const row = await findRepository(db, { id }, username)
+      return row && roleOf(user, row)
     },
 
     namesOf: (principal, ids) => listNames(db, viewerOf(principal), ids),

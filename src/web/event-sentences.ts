@@ -25,6 +25,11 @@ type Describe<K extends keyof EventData> = (
   about: { who: SentencePart; repository: SentencePart; of: (path: string) => string | undefined },
 ) => { icon: IconName; tone?: EventSentence['tone']; parts: SentencePart[] }
 
+const verdictVerbs: Record<string, string> = {
+  approve: ' approved ',
+  'request-changes': ' requested changes to ',
+}
+
 /** Says what an event is: `ada pushed to main of site`. */
 export function toSentence(event: Logged, to: Links): EventSentence {
   const { kind, repoName, actor, data } = event
@@ -214,6 +219,34 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
       ],
     }
   },
+  'change.commented': ({ number }, { who, repository, of }) => ({
+    icon: 'commit',
+    parts: [
+      who,
+      ' commented on ',
+      link(`change ${number}`, of(`changes/${number}`)),
+      ' of ',
+      repository,
+    ],
+  }),
+  'change.comment_updated': ({ number, resolved }, { who, repository, of }) => ({
+    icon: 'commit',
+    parts: [
+      ...[who, resolved ? ' resolved a thread of ' : ' edited or reopened a comment on '],
+      ...[link(`change ${number}`, of(`changes/${number}`)), ' of ', repository],
+    ],
+  }),
+  'change.verdict_given': ({ number, version, verdict }, { who, repository, of }) => ({
+    icon: 'commit',
+    parts: [
+      ...[who, verdictVerbs[verdict] ?? ' withdrew a verdict on '],
+      ...[
+        link(`change ${number}`, of(`changes/${number}`)),
+        `, version ${version}, of `,
+        repository,
+      ],
+    ],
+  }),
   'change.landed': ({ number, target, title }, { who, repository, of }) => ({
     icon: 'commit',
     parts: [

@@ -284,6 +284,35 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     await admin.patch(`/repos/closed/changes/${number}`, { state: 'abandoned' })
     return admin.post(`/repos/closed/changes/${number}/land`, { method: 'merge' })
   },
+  async comment_not_found() {
+    const number = await openChange('commented')
+    return admin.patch(`/repos/commented/changes/${number}/comments/${newId()}`, { text: 'x' })
+  },
+  async too_many_comments() {
+    const number = await openChange('talkative')
+    const path = `/repos/talkative/changes/${number}/comments`
+    await admin.post(path, { text: 'x' })
+    const { db } = service
+    const [comment] = await db.selectFrom('changeComments').selectAll().execute()
+    assert.ok(comment)
+    for (let batch = 0; batch < 20; batch++) {
+      const others = Array.from({ length: 1000 }, () => ({ ...comment, id: newId() }))
+      await db.insertInto('changeComments').values(others).execute()
+    }
+    return admin.post(path, { text: 'one more' })
+  },
+  async verdict_refused() {
+    const number = await openChange('own')
+    const verdict = { verdict: 'approve', version: 1 }
+    return admin.put(`/repos/own/changes/${number}/verdict`, verdict)
+  },
+  async version_outdated() {
+    const number = await openChange('outdated')
+    await admin.post('/repos/outdated/collaborators', { username: 'member', role: 'read' })
+    const verdict = { verdict: 'approve', version: 2 }
+    const reviewer = await service.client({ username: 'member', permissions: ['change:write'] })
+    return reviewer.put(`/repos/outdated/changes/${number}/verdict`, verdict)
+  },
   async too_many_changes() {
     await openChange('many')
     const [change] = await service.db.selectFrom('changes').selectAll().execute()

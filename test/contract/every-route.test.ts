@@ -75,6 +75,12 @@ async function makeChange(owner: Client): Promise<Record<string, string>> {
   return { change: String(body.number) }
 }
 
+async function makeComment(owner: Client): Promise<Record<string, string>> {
+  const { change = '' } = await makeChange(owner)
+  const { body } = await owner.post(`/repos/site/changes/${change}/comments`, { text: 'Why?' })
+  return { change, comment: body.id }
+}
+
 async function makeTopic(owner: Client): Promise<Record<string, string>> {
   const tree = await project.git('rev-parse', 'main^{tree}')
   const next = await project.git('commit-tree', '-p', 'main', '-m', 'Next', tree)
@@ -391,6 +397,25 @@ const ownExamples: Record<string, Example> = {
   'GET /repos/:name/statuses': {
     path: '/repos/site/statuses?commits={commit}',
     prepare: makePush,
+  },
+  'GET /repos/:name/changes/:number/comments': {
+    path: '/repos/site/changes/{change}/comments?limit=1',
+    prepare: makeComment,
+  },
+  'POST /repos/:name/changes/:number/comments': {
+    path: '/repos/site/changes/{change}/comments',
+    body: { text: 'Here, too.', path: 'readme.txt', line: 1, version: 1 },
+    prepare: makeComment,
+  },
+  'PATCH /repos/:name/changes/:number/comments/:id': {
+    path: '/repos/site/changes/{change}/comments/{comment}',
+    body: { text: 'Not here.', resolved: true },
+    prepare: makeComment,
+  },
+  'PUT /repos/:name/changes/:number/verdict': {
+    path: '/repos/site/changes/{change}/verdict',
+    body: { verdict: 'none', version: 1 },
+    prepare: makeChange,
   },
   'GET /repos/:name/commits/:commit/statuses': {
     path: '/repos/site/commits/{commit}/statuses',

@@ -167,3 +167,81 @@ test('a change of a branch follows its pushes, and lands when it is merged', asy
   await project.git('push', '--quiet', ada.remote('site'), 'topic:main')
   assert.equal((await bob.get(changeOf(body.number))).body.state, 'landed')
 })
+
+test('comments follow their lines, and threads are resolved', async () => {
+  const lines = (...all: string[]) => all.join('\n')
+  const topic = ['topic=threads']
+  const first = await propose(bob, {
+    message: 'Write',
+    content: lines('a', 'b', 'c'),
+    options: topic,
+  })
+  const path = `${changeOf(first.number)}/comments`
+  const on = { path: 'gate.txt', line: 2, version: 1 }
+  const { status, body: comment } = await ada.post(path, { text: 'Why *b*?', ...on })
+  assert.deepEqual([status, comment.currentLine, comment.side], [201, 2, 'new'])
+  await ada.post(path, { text: 'Also c.', ...on, line: 3 })
+  await propose(bob, { message: 'Write', content: lines('x', 'a', 'b', 'd'), options: topic })
+  const { body: reply } = await bob.post(path, { text: 'So.', replyTo: comment.id })
+  assert.deepEqual([reply.threadId, reply.line, reply.currentLine], [comment.id, 2, 3])
+  const positions = async () =>
+    (await bob.get(path)).body.map(({ line, currentLine, resolvedBy }: Record<string, unknown>) => [
+      ...[line, currentLine, resolvedBy],
+    ])
+  const before = [
+    ...[
+      [2, 3, null],
+      [3, null, null],
+    ],
+    [2, 3, null],
+  ]
+  assert.deepEqual(await positions(), before)
+  await bob.patch(`${path}/${reply.id}`, { resolved: true })
+  assert.deepEqual(await positions(), [
+    [2, 3, 'bob'],
+    [3, null, null],
+    [2, 3, 'bob'],
+  ])
+  const edited = await ada.patch(`${path}/${reply.id}`, { text: 'No.' })
+  assert.equal(edited.body.code, 'role_insufficient')
+  const { body: change } = await bob.get(changeOf(first.number))
+  assert.deepEqual([change.comments, change.unresolvedThreads], [3, 1])
+  const wrong = [{ path: 'none' }, { path: '../x' }, { line: 1 }, { version: 9 }, { text: '' }]
+  for (const one of wrong) {
+    const refused = await ada.post(path, { text: 'x', ...one })
+    assert.ok([400, 422].includes(refused.status), JSON.stringify([one, refused.body]))
+  }
+  const { body: page } = await ada.get(`${path}?limit=2`)
+  assert.equal(page.length, 2)
+})
+
+test('a verdict counts for the same patches, of others who may push', async () => {
+  const carol = await service.client({ username: 'carol', permissions: ['everything'] })
+  await ada.post('/repos/site/collaborators', { username: 'carol', role: 'write' })
+  const topic = ['topic=verdicts']
+  const { number } = await propose(bob, { message: 'Judge', content: '1', options: topic })
+  const judge = (client: Client, verdict: string, version: number) =>
+    client.put(`${changeOf(number)}/verdict`, { verdict, version })
+  const counted = async () => {
+    const { body } = await ada.get(changeOf(number))
+    return body.verdicts.map(({ username, counts }: Record<string, unknown>) => [username, counts])
+  }
+  assert.equal((await judge(bob, 'approve', 1)).body.code, 'verdict_refused')
+  assert.equal((await judge(carol, 'approve', 2)).body.code, 'version_outdated')
+  await judge(carol, 'approve', 1)
+  assert.deepEqual(await counted(), [['carol', true]])
+  // The branch moves on, and the change is rebased.
+  const elsewhere = [{ path: 'other.txt', content: 'x' }]
+  await ada.post('/repos/site/commits', { branch: 'main', message: 'x', changes: elsewhere })
+  await project.git('fetch', '--quiet', ada.remote('site'), 'main')
+  await project.git('checkout', '--quiet', '--force', '-B', 'main', 'FETCH_HEAD')
+  await propose(bob, { message: 'Judge', content: '1', options: topic })
+  assert.deepEqual(await counted(), [['carol', true]])
+  await ada.post('/repos/site/collaborators', { username: 'carol', role: 'read' })
+  assert.deepEqual(await counted(), [['carol', false]])
+  await ada.post('/repos/site/collaborators', { username: 'carol', role: 'write' })
+  await propose(bob, { message: 'Judge', content: '2', options: topic })
+  assert.deepEqual(await counted(), [['carol', false]])
+  await judge(carol, 'none', 3)
+  assert.deepEqual(await counted(), [])
+})

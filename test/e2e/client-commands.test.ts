@@ -393,6 +393,13 @@ steps:
       assert.match(await svc('changes', 'list', 'proposals'), /^1 +open +1 +main .* Go on$/m)
       const edited = await svc('changes', 'edit', 'proposals', '1', '--title', 'Go far')
       assert.equal(edited, 'Change 1 is open.\n')
+      const on = ['--path', 'b', '--line', '1']
+      const said = await svc('changes', 'comment', 'proposals', '1', 'Why a step?', ...on)
+      const [, comment = ''] = /^Commented: (\w+)\n$/.exec(said) ?? []
+      await svc('changes', 'edit-comment', 'proposals', '1', comment, '--resolved', 'true')
+      const comments = await svc('changes', 'comments', 'proposals', '1')
+      assert.match(comments, new RegExp(`^${comment} +\\w+ +1 +b +1 +1 +\\w+ +Why a step\\?$`, 'm'))
+      await svc('changes', 'judge', 'proposals', '1', '1', 'none')
       assert.match(await svc('changes', 'show', 'proposals', '1'), /^Missing: nothing$/m)
       const landed = await svc('changes', 'land', 'proposals', '1', '--method', 'rebase')
       assert.match(landed, /^Change 1 has landed: main is now [0-9a-f]{40}\.\n$/)

@@ -88,6 +88,10 @@ test('every change is an event, numbered in order, with its actor', async () => 
   await owner.post('/repos/page/changes', { source: 'topic', target: 'main' })
   await commitTo('2')
   await owner.patch('/repos/page/changes/1', { title: 'Go far' })
+  const { body: comment } = await owner.post('/repos/page/changes/1/comments', { text: 'Why?' })
+  await owner.patch(`/repos/page/changes/1/comments/${comment.id}`, { resolved: true })
+  const verdict = { verdict: 'approve', version: 2 }
+  await service.admin.put('/repos/page/changes/1/verdict', verdict)
   await owner.post('/repos/page/changes/1/land', { method: 'merge' })
   const { body: run } = await owner.post('/repos/page/workflows', { branch: 'flows' })
   await (await mustClaim(service.admin)).report(...wholeRun())
@@ -137,8 +141,9 @@ test('every change is an event, numbered in order, with its actor', async () => 
         'push.leak_allowed',
         'repository.default_branch',
         'status.reported',
-        ...['push', 'change.opened', 'push', 'change.version_added', 'change.updated', 'push'],
-        'change.landed',
+        ...['push', 'change.opened', 'push', 'change.version_added', 'change.updated'],
+        ...['change.commented', 'change.comment_updated', 'change.verdict_given'],
+        ...['push', 'change.landed'],
         'workflow',
         'workflow',
         'workflow',

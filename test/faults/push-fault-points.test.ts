@@ -92,6 +92,27 @@ describe('a server that is killed', { concurrency: 2 }, () => {
   }
 })
 
+test('a proposal is made again whose server was killed before its version was recorded', async () => {
+  await using folder = await temporaryFolder()
+  const dataDir = join(folder.path, 'data')
+  await cp(preparedPath([first]), dataDir, { recursive: true, preserveTimestamps: true })
+  const onTop = (message: string) =>
+    project.git('commit-tree', `${first}^{tree}`, '-p', first, '-m', message)
+  const propose = async ({ admin }: Service, id: string) =>
+    (await git(project.path, ['push', admin.remote('site'), `${id}:refs/for/main`])).stderr
+  const lost = await onTop('Lost')
+  await dieAt('proposal.kept', dataDir, {
+    act: (service) => propose(service, lost).catch(() => {}),
+  })
+
+  await using service = await startService({ dataDir, env })
+  assert.deepEqual((await service.admin.get('/repos/site/changes')).body, [])
+  const other = await onTop('Another proposal')
+  assert.match(await propose(service, other), /refs\/changes\/1\/1/)
+  await project.git('fetch', '--quiet', service.admin.remote('site'), 'refs/changes/1/1')
+  assert.equal(await project.git('rev-parse', 'FETCH_HEAD'), other)
+})
+
 test('a server that is killed with the objects of a small push in place has changed no ref', async () => {
   await using folder = await temporaryFolder()
   const dataDir = join(folder.path, 'data')

@@ -64,6 +64,16 @@ export const sampleData: EventData = {
     ...{ number: 7, target: 'refs/heads/main', changed: ['state'] },
     ...{ state: 'abandoned', title: 'Add a gate' },
   },
+  'change.commented': {
+    ...{ number: 7, target: 'refs/heads/main', version: 2 },
+    ...{ commentId: 'c', threadId: 'c', path: 'gate.ts', line: 3 },
+  },
+  'change.comment_updated': {
+    ...{ number: 7, target: 'refs/heads/main', commentId: 'c', threadId: 'c', resolved: true },
+  },
+  'change.verdict_given': {
+    ...{ number: 7, target: 'refs/heads/main', version: 2, verdict: 'approve' },
+  },
   'change.landed': {
     ...{ number: 7, target: 'refs/heads/main', version: 2 },
     ...{ commit: 'a'.repeat(40), pushId: 'p', title: 'Add a gate' },

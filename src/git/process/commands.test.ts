@@ -109,6 +109,7 @@ test('git knows every command and its options', () => {
       listCommits: [other, '1', commit, commit],
       logWithFiles: [other, '1', commit, `^${commit}`],
       logTip: [other, commit],
+      diffLines: [other, commit, withFile, 'one.txt'],
       logPatches: [other, `${commit}..${commit}`],
       logAlone: [other, '1', '0', commit],
       isAncestor: [other, commit, commit],

@@ -509,6 +509,24 @@ export const gitCommands = {
     '--',
     ...paths,
   ],
+  // The patch of a file between two commits, without context.
+  diffLines: (directory: string, before: string, after: string, path: string) => [
+    `--git-dir=${directory}`,
+    '--literal-pathspecs',
+    'diff-tree',
+    '--patch',
+    '--unified=0',
+    '--no-renames',
+    '--no-ext-diff',
+    '--no-textconv',
+    '--no-relative',
+    '--no-color',
+    '--ignore-submodules=none',
+    requireId(before),
+    requireId(after),
+    '--',
+    path,
+  ],
   // The files that differ between two trees, then their patches, limited to paths.
   diffTrees: (directory: string, before: string, after: string, ...paths: string[]) => [
     ...diffOf(directory),
