@@ -95,12 +95,13 @@ export async function startService(options: Options): Promise<RunningService> {
   })
   const pool = starting.use(createObjectPool({ git: app.git }))
   const baseUrl = () => address.http
-  const follow: Changes['follow'] = (repository, actor) => changes.follow(repository, actor)
+  const follow: Changes['follow'] = (...given) => changes.follow(...given)
   const proposals = createProposals({ ...app, baseUrl, follow })
   const gitServer = starting.use(
     createGitServer({
       ...app,
       proposals,
+      findUnapproved: (...given) => changes.findUnapproved(...given),
       pool,
       repositoryHolds,
       findMissing: workflows.findMissing,
@@ -125,8 +126,7 @@ export async function startService(options: Options): Promise<RunningService> {
   await cleanUpRepositories({ app, repositoryHolds, log, signal: background.signal })
 
   const routes = createRoutes({
-    ...{ app, settings, gitServer, changes, browse },
-    createLoginLink,
+    ...{ app, settings, gitServer, changes, browse, createLoginLink },
     metrics,
     version,
     requireParts,

@@ -122,7 +122,7 @@ function mayInRole(principal: Principal, standing: Standing, permission: Permiss
 export function roleInsufficient({
   isVisitor,
   visibility,
-}: Pick<Standing, 'visibility'> & { isVisitor: boolean }): Problem {
+}: Pick<Standing, 'visibility'> & { isVisitor?: boolean | undefined }): Problem {
   const detail = isVisitor
     ? `You can read the content and runs of this repository, because it is ${visibility}; this requires a role in it.`
     : 'Your role in this repository is read; this requires write.'

@@ -40,6 +40,7 @@ export const problems = {
   lfs_lock_owned: { kind: 'forbidden', title: 'Git LFS lock of another user' },
   lfs_objects_missing: { kind: 'forbidden', title: 'Push names missing Git LFS objects' },
   credentials_leaked: { kind: 'forbidden', title: 'Push contains credentials' },
+  approval_required: { kind: 'forbidden', title: 'Approval required' },
   run_required: { kind: 'forbidden', title: 'Successful run required' },
   status_required: { kind: 'forbidden', title: 'Successful status required' },
   origin_forbidden: { kind: 'forbidden', title: 'Requests from this origin are not accepted' },

@@ -1,9 +1,9 @@
 import type { Static } from 'typebox'
-import { holds } from '#access/may.ts'
+import { holds, roleInsufficient } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import type { Log } from '#base/log.ts'
-import { Problem } from '#base/problem.ts'
+import { Problem, type ProblemCode } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { ChangeRow, ChangeVersionRow } from '#database/schema.ts'
 import type { Actor, Publish } from '#events/events.ts'
@@ -13,11 +13,20 @@ import { versionName, zeroId } from '#git/refs/ref-name.ts'
 import { branchPrefix, readRefs } from '#git/refs/refs.ts'
 import type { ApiWrite } from '#git-server/api-writes/api-push.ts'
 import type { MergeBranch } from '#git-server/api-writes/merge-branch.ts'
-import type { Landing, Proposal, Proposals, VersionNumber } from '#git-server/push/proposal.ts'
+import type { CheckPush } from '#git-server/authorize-push/check-push.ts'
+import type {
+  FindUnapproved,
+  Landing,
+  Proposal,
+  Proposals,
+  VersionNumber,
+} from '#git-server/push/proposal.ts'
 import { invalid } from '#http/validation.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
 import { repositoryGone } from '#repositories/repository-errors.ts'
 import { lockRepositorySummary } from '#repositories/repository-summary-store.ts'
+import { groupsOf } from '#repositories/role-store.ts'
+import { createFindUnapproved } from './approvals.ts'
 import type {
   ChangeBody,
   ChangeDetailsSchema,
@@ -50,6 +59,7 @@ export type Changes = {
     page: ChangeFilter & { before?: number | undefined; limit: number },
   ) => Promise<Change[]>
   review: Review
+  findUnapproved: FindUnapproved
   /** Finds a change, as pushes have left it. Throws `change_not_found`. */
   find: (repository: Repository, number: string) => Promise<ChangeRow>
   /** Throws `change_not_found`. */
@@ -81,14 +91,17 @@ type Dependencies = {
   proposals: Pick<Proposals, 'land'>
   makeVersion: (proposal: Proposal) => Promise<VersionNumber>
   mergeBranch: MergeBranch
+  checkPush: CheckPush
   repositories: Pick<Repositories, 'roleOfUser'>
 }
 
 export function createChanges(dependencies: Dependencies): Changes {
-  const { db, git, publish, clock, log, baseUrl, proposals, makeVersion, mergeBranch } =
+  const { db, git, publish, clock, log, baseUrl, proposals, makeVersion, mergeBranch, checkPush } =
     dependencies
 
   const review = createReview(dependencies)
+  const { verdicts } = review
+  const findUnapproved = createFindUnapproved({ db, git, verdicts, groupsOf })
 
   async function find(repository: Repository, number: string): Promise<ChangeRow> {
     const change = /^[1-9]\d{0,8}$/.test(number)
@@ -113,8 +126,35 @@ export function createChanges(dependencies: Dependencies): Changes {
       versions: versions.map(toVersion),
       verdicts: await review.verdicts(change, versions),
       ...{ comments, unresolvedThreads: unresolved },
-      missing: missingFor(principal, repository, change),
+      missing: await missingFor(principal, repository, change),
     }
+  }
+
+  /** What keeps a caller from landing a change, by the code that refuses it. */
+  async function missingFor(
+    principal: Principal,
+    repository: Repository,
+    change: ChangeRow,
+  ): Promise<{ code: ProblemCode; detail: string }[]> {
+    if (change.state !== 'open') return [closed(change)].map(toMissing)
+    const { number, version, target, commitId } = change
+    const missing: Problem[] = []
+    if (!holds(principal, 'repo:write'))
+      missing.push(new Problem('permission_missing', 'Landing requires the permission repo:write.'))
+    if (repository.role === 'read') missing.push(roleInsufficient(repository))
+    const tip = (await readRefs(repository.path, [target])).get(target) ?? zeroId
+    if (tip === zeroId)
+      missing.push(new Problem('ref_not_found', `There is no branch "${branchOf(change)}".`))
+    else {
+      // A merge makes a commit that does not exist yet.
+      const isForward = await isAncestor(git, repository.path, tip, commitId)
+      const landing = { changes: [{ number, version }] }
+      const commit = isForward ? commitId : undefined
+      const intended = { ref: target, change: 'update', commit, landing } as const
+      const [refusal] = await checkPush(principal, repository, [intended])
+      if (refusal) missing.push(refusal)
+    }
+    return missing.map(toMissing)
   }
 
   /**
@@ -175,6 +215,7 @@ export function createChanges(dependencies: Dependencies): Changes {
 
   return {
     review,
+    findUnapproved,
     find,
 
     async list(repository, { target, ...page }) {
@@ -250,14 +291,14 @@ export function createChanges(dependencies: Dependencies): Changes {
         const detail = `The last version of change ${change.number} is ${change.version}, not ${version}; look at it first.`
         throw new Problem('ref_moved', detail)
       }
-      const [first] = missingFor(principal, repository, change)
+      const [first] = await missingFor(principal, repository, change)
       if (first) throw new Problem(first.code, first.detail)
       const hasMessage = method === 'merge' || method === 'squash'
       const landing = { changes: [{ number: change.number, version: change.version }] }
       const made = await mergeBranch(
         { ...write, landing },
         {
-          base: change.target.slice(branchPrefix.length),
+          base: branchOf(change),
           head: change.commitId,
           method,
           ...(hasMessage && { message: message ?? messageOf(change) }),
@@ -270,24 +311,9 @@ export function createChanges(dependencies: Dependencies): Changes {
   }
 }
 
-type Missing = {
-  code: 'change_closed' | 'permission_missing' | 'role_insufficient'
-  detail: string
-}
+const toMissing = ({ code, message }: Problem) => ({ code, detail: message })
 
-/** What keeps a caller from landing a change, before the rules of its branch. */
-function missingFor(principal: Principal, { role }: Repository, change: ChangeRow): Missing[] {
-  if (change.state !== 'open') return [{ code: 'change_closed', detail: closed(change).message }]
-  const missing: Missing[] = []
-  if (!holds(principal, 'repo:write'))
-    missing.push({
-      code: 'permission_missing',
-      detail: 'Landing requires the permission repo:write.',
-    })
-  if (role === 'read')
-    missing.push({ code: 'role_insufficient', detail: 'Landing requires the role write.' })
-  return missing
-}
+const branchOf = ({ target }: ChangeRow) => target.slice(branchPrefix.length)
 
 function closed({ number, state }: ChangeRow): Problem {
   return new Problem('change_closed', `Change ${number} is ${state}.`)
@@ -302,7 +328,7 @@ function toChange(row: ChangeRow, repository: Repository, baseUrl: string): Chan
   const { topic } = row
   return {
     ...{ number, title, state, username, version, createdAt, updatedAt, closedAt, closedBy },
-    target: row.target.slice(branchPrefix.length),
+    target: branchOf(row),
     source: row.source === '' ? null : row.source.slice(branchPrefix.length),
     topic: topic.startsWith('topic:') ? topic.slice('topic:'.length) : topic || null,
     commit: row.commitId,

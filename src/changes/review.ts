@@ -37,7 +37,7 @@ import {
 type Comment = Static<typeof CommentSchema>
 
 /** A verdict, and whether it counts for the last version. */
-type CountedVerdict = Pick<
+export type CountedVerdict = Pick<
   ChangeVerdictRow,
   'username' | 'verdict' | 'version' | 'createdAt'
 > & {

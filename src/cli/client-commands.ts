@@ -16,6 +16,8 @@ const groups: Record<string, string> = {
   tokens: 'manage API tokens',
   keys: 'manage SSH keys',
   'trust-rules': 'let jobs elsewhere get tokens',
+  changes: 'propose, review and land changes',
+  statuses: 'report statuses of commits, and list them',
   secrets: 'manage secrets of repositories and namespaces',
   runs: 'start, watch and repeat workflow runs',
   artifacts: 'list and download artifacts of workflow runs',

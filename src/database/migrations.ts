@@ -1118,6 +1118,12 @@ const reviewTables: Migration = ({ milliseconds }) => [
   )`,
 ]
 
+// Before these rules, no change was reviewed.
+const reviewRules: Migration = () => [
+  'alter table protections add column approvals integer not null default 0',
+  'alter table protections add column code_owners integer not null default 0',
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -1185,6 +1191,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [changesTables, 'changes'],
   [statusContexts, 'adds'],
   [reviewTables, 'adds'],
+  [reviewRules, 'changes'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

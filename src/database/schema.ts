@@ -382,8 +382,11 @@ export type ProtectionRow = {
   createdAt: number
   /** What owners may do: see repositories/protection-rules.ts. */
   owners: 'any' | 'fast-forward' | 'none'
-  /** JSON: paths of workflow files. */
+  /** JSON: see repositories/requirements.ts. */
   requires: string
+  approvals: number
+  /** Whether owners of paths must approve: 0 or 1. */
+  codeOwners: number
 }
 
 export type CollaboratorRow = {

@@ -335,23 +335,24 @@ onEachDatabase((fresh) => {
     const db = await database.open()
     const { id: repositoryId, ...site } = repositoryRow({ name: 'site' })
     await insertRepository(db, { id: repositoryId, ...site })
+    const rules = { owners: 'any', requires: '[]', approvals: 0, codeOwners: 0 } as const
     for (const [createdAt, branch] of ['main', 'dev'].entries()) {
-      const protection = { branch, createdAt, owners: 'any', requires: '[]' } as const
+      const protection = { branch, createdAt, ...rules }
       assert.equal(await insertProtection(db, { scopeId: repositoryId, ...protection }), true)
       assert.equal(await insertProtection(db, { scopeId: repositoryId, ...protection }), false)
     }
     assert.deepEqual(protectedBranchesIn(await listProtections(db, repositoryId)), ['main', 'dev'])
-    const rules = { owners: 'none', requires: '["x"]' } as const
+    const others = { ...rules, owners: 'none', requires: '["x"]' } as const
     assert.equal(
-      await updateProtection(db, { scopeId: repositoryId, branch: 'dev', ...rules }),
+      await updateProtection(db, { scopeId: repositoryId, branch: 'dev', ...others }),
       true,
     )
     assert.equal(
-      await updateProtection(db, { scopeId: repositoryId, branch: 'dev', ...rules }),
+      await updateProtection(db, { scopeId: repositoryId, branch: 'dev', ...others }),
       false,
     )
     assert.equal(
-      await updateProtection(db, { scopeId: repositoryId, branch: 'no', ...rules }),
+      await updateProtection(db, { scopeId: repositoryId, branch: 'no', ...others }),
       false,
     )
     assert.equal((await listProtectionsBetween(db, repositoryId, repositoryId)).length, 2)

@@ -137,6 +137,8 @@ type ProtectionData = {
   tag: string | null
   owners: string
   requires: Json[]
+  approvals: number
+  codeOwners: boolean
 }
 
 /** The name of the namespace of an event that is about all of its repositories. */

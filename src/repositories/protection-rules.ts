@@ -20,37 +20,54 @@ export type ProtectionRules = {
   owners: OwnerRule
   /** What the pushed commit must have. */
   requires: Requirement[]
+  /** How many users must have approved a change before it lands; with 0, and without code owners, pushes need no change. */
+  approvals: number
+  /** Whether a change needs the approval of an owner of each path that it touches, by CODEOWNERS. */
+  codeOwners: boolean
 }
 
 /** Rules that a request gives; it leaves the others as they are. */
 export type WantedRules = { [Rule in keyof ProtectionRules]?: ProtectionRules[Rule] | undefined }
 
 /** The rules of a new protection, unless others are given. */
-export const firstRules: ProtectionRules = { owners: 'any', requires: [] }
+export const firstRules: ProtectionRules = {
+  owners: 'any',
+  requires: [],
+  approvals: 0,
+  codeOwners: false,
+}
 
-export function changeRules(
-  { owners, requires }: ProtectionRules,
-  wanted: WantedRules,
-): ProtectionRules {
-  return { owners: wanted.owners ?? owners, requires: wanted.requires ?? requires }
+export function changeRules(rules: ProtectionRules, wanted: WantedRules): ProtectionRules {
+  return {
+    owners: wanted.owners ?? rules.owners,
+    requires: wanted.requires ?? rules.requires,
+    approvals: wanted.approvals ?? rules.approvals,
+    codeOwners: wanted.codeOwners ?? rules.codeOwners,
+  }
 }
 
 type RuleColumns = Omit<ProtectionRow, 'scopeId' | 'branch' | 'createdAt'>
 
 export function toRuleColumns(rules: ProtectionRules): RuleColumns {
-  const { requires, ...others } = toRuleValues(rules)
-  return { ...others, requires: JSON.stringify(requires) }
+  const { requires, codeOwners, ...others } = toRuleValues(rules)
+  return { ...others, requires: JSON.stringify(requires), codeOwners: Number(codeOwners) }
 }
 
-function toRules({ owners, requires }: RuleColumns): ProtectionRules {
+function toRules({ owners, requires, approvals, codeOwners }: RuleColumns): ProtectionRules {
   // Only `toRuleColumns` writes it.
   const values: RequirementValue[] = JSON.parse(requires)
-  return { owners, requires: values.map(toRequirement) }
+  return {
+    owners,
+    requires: values.map(toRequirement),
+    approvals,
+    codeOwners: codeOwners !== 0,
+  }
 }
 
 /** The rules in the API and in events. */
-export function toRuleValues({ owners, requires }: ProtectionRules) {
-  return { owners, requires: requires.map(toRequirementValue) }
+export function toRuleValues({ requires, ...others }: ProtectionRules) {
+  const { owners, approvals, codeOwners } = others
+  return { owners, requires: requires.map(toRequirementValue), approvals, codeOwners }
 }
 
 /** A protection of the branches or tags that match a pattern. */

@@ -136,10 +136,7 @@ export type Repository = RepositoryFields & {
   readonly role: Role
 }
 
-/**
- * Who may do an action: anyone whose role suffices for the permission, those who may propose a change with any role,
- * only those with the role `maintain` or more, or only its owner and others with the role `admin`.
- */
+/** Who may do an action: all whose role suffices for the permission, all who may propose changes, maintainers, or owners. */
 export type Need = 'member' | 'proposer' | 'maintainer' | 'owner'
 
 type Dependencies = LifeCycleDependencies & {

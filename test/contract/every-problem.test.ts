@@ -284,6 +284,11 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     await admin.patch(`/repos/closed/changes/${number}`, { state: 'abandoned' })
     return admin.post(`/repos/closed/changes/${number}/land`, { method: 'merge' })
   },
+  async approval_required() {
+    const number = await openChange('reviewed')
+    await admin.put('/repos/reviewed/protections/branches/main', { approvals: 1 })
+    return admin.post(`/repos/reviewed/changes/${number}/land`, { method: 'merge' })
+  },
   async comment_not_found() {
     const number = await openChange('commented')
     return admin.patch(`/repos/commented/changes/${number}/comments/${newId()}`, { text: 'x' })

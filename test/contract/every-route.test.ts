@@ -75,6 +75,14 @@ async function makeChange(owner: Client): Promise<Record<string, string>> {
   return { change: String(body.number) }
 }
 
+/** A change that another user has proposed. */
+async function makeForeignChange(owner: Client): Promise<Record<string, string>> {
+  await makeTopic(owner)
+  const proposed = { source: 'topic', target: 'main' }
+  const { body } = await service.admin.post('/repos/site/changes', proposed)
+  return { change: String(body.number) }
+}
+
 async function makeComment(owner: Client): Promise<Record<string, string>> {
   const { change = '' } = await makeChange(owner)
   const { body } = await owner.post(`/repos/site/changes/${change}/comments`, { text: 'Why?' })
@@ -414,8 +422,8 @@ const ownExamples: Record<string, Example> = {
   },
   'PUT /repos/:name/changes/:number/verdict': {
     path: '/repos/site/changes/{change}/verdict',
-    body: { verdict: 'none', version: 1 },
-    prepare: makeChange,
+    body: { verdict: 'approve', version: 1 },
+    prepare: makeForeignChange,
   },
   'GET /repos/:name/commits/:commit/statuses': {
     path: '/repos/site/commits/{commit}/statuses',

@@ -245,3 +245,49 @@ test('a verdict counts for the same patches, of others who may push', async () =
   await judge(carol, 'none', 3)
   assert.deepEqual(await counted(), [])
 })
+
+test('a branch with approvals changes by landing alone, when all who must have approved', async () => {
+  const carol = await service.client({ username: 'carol', permissions: ['everything'] })
+  const dan = await service.client({ username: 'dan', permissions: ['everything'] })
+  for (const username of ['carol', 'dan'])
+    await ada.post('/repos/site/collaborators', { username, role: 'write' })
+  const protection = '/repos/site/protections/branches/main'
+  const owners = [{ path: 'CODEOWNERS', content: '* @ada\n/gate.txt @dan\n' }]
+  await ada.post('/repos/site/commits', { branch: 'main', message: 'Own', changes: owners })
+  await ada.put(protection, { approvals: 1, codeOwners: true })
+  await project.git('fetch', '--quiet', ada.remote('site'), 'main')
+  await project.git('checkout', '--quiet', '--force', '-B', 'main', 'FETCH_HEAD')
+  const topic = ['topic=approvals']
+  const { number, commit } = await propose(bob, { message: 'Review', options: topic })
+  const direct = git(project.path, ['push', ada.remote('site'), `${commit}:main`])
+  await assert.rejects(direct, /changes land on it with approvals/)
+  const land = async (client: Client) => {
+    const { status, body } = await client.post(`${changeOf(number)}/land`, { method: 'rebase' })
+    const { body: shown } = await client.get(changeOf(number))
+    // What is said to be missing is what refuses it.
+    if (status !== 200) assert.equal(shown.missing[0]?.detail, body.detail)
+    return status === 200 ? 'landed' : `${body.code}: ${body.detail}`
+  }
+  const judge = (client: Client, verdict: string, version: number) =>
+    client.put(`${changeOf(number)}/verdict`, { verdict, version })
+  assert.match(await land(carol), /^approval_required: .*needs the approval of a user.*has 0/)
+  await judge(carol, 'approve', 1)
+  assert.match(await land(carol), /^approval_required: .*CODEOWNERS.* dan for gate\.txt/)
+  await judge(dan, 'approve', 1)
+  await judge(carol, 'request-changes', 1)
+  assert.match(await land(ada), /^approval_required: .*carol requests changes/)
+  await judge(carol, 'none', 1)
+  await propose(bob, { message: 'Review', content: 'again', options: topic })
+  assert.match(await land(carol), /^approval_required: .*needs the approval/)
+  await judge(dan, 'approve', 2)
+  await ada.post('/repos/site/collaborators', { username: 'dan', role: 'read' })
+  assert.match(await land(carol), /^approval_required: /)
+  await ada.post('/repos/site/collaborators', { username: 'dan', role: 'write' })
+  assert.match(await land(bob), /^role_insufficient: /)
+  assert.equal(await land(carol), 'landed')
+  const { pushId } = (await ada.get(changeOf(number))).body
+  const undo = (client: Client) => client.post(`/repos/site/pushes/${pushId}/undo`)
+  assert.equal((await undo(carol)).body.code, 'branch_protected')
+  assert.equal((await undo(ada)).status, 200)
+  await ada.delete(protection)
+})

@@ -158,7 +158,7 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
       )
       assert.match(
         await inClone('protections', 'list'),
-        /^PATTERN .*\nrelease\/\* +fast-forward +\S+ci\.yml; status: ci\/build by ci-bot\n/,
+        /^PATTERN .*\nrelease\/\* +fast-forward +0 +false +\S+ci\.yml; status: ci\/build by ci-bot\n/,
       )
       assert.equal(
         await svc('protections', 'add', 'tour', 'v*', '--tag'),
@@ -394,12 +394,12 @@ steps:
       const edited = await svc('changes', 'edit', 'proposals', '1', '--title', 'Go far')
       assert.equal(edited, 'Change 1 is open.\n')
       const on = ['--path', 'b', '--line', '1']
-      const said = await svc('changes', 'comment', 'proposals', '1', 'Why a step?', ...on)
+      const said = await svc('changes', 'comment', 'proposals', '1', '--text', 'Why a step?', ...on)
       const [, comment = ''] = /^Commented: (\w+)\n$/.exec(said) ?? []
-      await svc('changes', 'edit-comment', 'proposals', '1', comment, '--resolved', 'true')
+      await svc('changes', 'edit-comment', 'proposals', '1', comment, '--resolved', 'on')
       const comments = await svc('changes', 'comments', 'proposals', '1')
       assert.match(comments, new RegExp(`^${comment} +\\w+ +1 +b +1 +1 +\\w+ +Why a step\\?$`, 'm'))
-      await svc('changes', 'judge', 'proposals', '1', '1', 'none')
+      await svc('changes', 'approve', 'proposals', '1', '1', '--verdict', 'none')
       assert.match(await svc('changes', 'show', 'proposals', '1'), /^Missing: nothing$/m)
       const landed = await svc('changes', 'land', 'proposals', '1', '--method', 'rebase')
       assert.match(landed, /^Change 1 has landed: main is now [0-9a-f]{40}\.\n$/)

@@ -41,6 +41,7 @@ after(async () => {
 })
 
 test('every change is an event, numbered in order, with its actor', async () => {
+  const reviewer = await service.client({ username: 'eve', permissions: ['admin'] })
   await service.db.deleteFrom('events').execute()
   await owner.post('/repos', { name: 'site' })
   await owner.patch('/repos/site', { description: 'Our site' })
@@ -91,7 +92,7 @@ test('every change is an event, numbered in order, with its actor', async () => 
   const { body: comment } = await owner.post('/repos/page/changes/1/comments', { text: 'Why?' })
   await owner.patch(`/repos/page/changes/1/comments/${comment.id}`, { resolved: true })
   const verdict = { verdict: 'approve', version: 2 }
-  await service.admin.put('/repos/page/changes/1/verdict', verdict)
+  await reviewer.put('/repos/page/changes/1/verdict', verdict)
   await owner.post('/repos/page/changes/1/land', { method: 'merge' })
   const { body: run } = await owner.post('/repos/page/workflows', { branch: 'flows' })
   await (await mustClaim(service.admin)).report(...wholeRun())
@@ -178,7 +179,11 @@ test('every change is an event, numbered in order, with its actor', async () => 
   )
   const ofSite = events.slice(0, events.findIndex(({ kind }) => kind === 'repository.purged') + 1)
   for (const { kind, actorId, actorUsername } of ofSite) {
-    const who = kind === 'webhook.disabled' ? ['server', 'svc'] : [owner.id, 'ada']
+    const others: Record<string, string[]> = {
+      'webhook.disabled': ['server', 'svc'],
+      'change.verdict_given': [reviewer.id, 'eve'],
+    }
+    const who = others[kind] ?? [owner.id, 'ada']
     assert.deepEqual([actorId, actorUsername], who, kind)
   }
   assert.equal(new Set(ofSite.map(({ repositoryId }) => repositoryId)).size, 1)

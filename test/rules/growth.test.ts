@@ -92,6 +92,8 @@ const protection = (pattern: string) => ({
   owners: 'any' as const,
   namespace: null,
   requires: [],
+  approvals: 0,
+  codeOwners: false,
 })
 /** Creates and deletes refs in a repository with as many others. */
 const decideRefs = (count: number, isAtomic: boolean) => {

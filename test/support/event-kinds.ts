@@ -31,8 +31,14 @@ export const sampleData: EventData = {
   'repository.deleted': { name: 'site', ownerUsername: 'ada' },
   'repository.restored': { name: 'site', formerName: 'page' },
   'repository.purged': { name: 'site', ownerUsername: 'ada' },
-  'protection.added': { branch: 'main', tag: null, owners: 'any', requires: [] },
-  'protection.changed': { branch: null, tag: 'v*', owners: 'none', requires: ['ci.yml'] },
+  'protection.added': {
+    ...{ branch: 'main', tag: null, owners: 'any', requires: [] },
+    ...{ approvals: 1, codeOwners: true },
+  },
+  'protection.changed': {
+    ...{ branch: null, tag: 'v*', owners: 'none', requires: ['ci.yml'] },
+    ...{ approvals: 0, codeOwners: false },
+  },
   'protection.removed': { branch: 'main', tag: null },
   'collaborator.added': { username: 'grace', role: 'write' },
   'collaborator.changed': { username: 'grace', role: 'read', formerRole: 'write' },

@@ -6,12 +6,14 @@ const texts = {
   '--description <text>': 'its description, Markdown',
 }
 
+const text = { '--text <text>': 'its text, Markdown' }
+
 /** Commands for what is proposed for branches. */
 export const changeOperations: ClientOperation[] = [
   {
     command: 'changes list',
     operations: ['listChanges'],
-    summary: 'list what is proposed for branches',
+    summary: 'list what is proposed',
     arguments: ['repository'],
     options: {
       '--state <state>': 'only changes in this state (default: open)',
@@ -34,7 +36,7 @@ export const changeOperations: ClientOperation[] = [
   {
     command: 'changes show',
     operations: ['getChange'],
-    summary: 'show a change, and what is missing for landing it',
+    summary: 'show a change, and what it lacks',
     arguments: ['repository', 'number'],
     fields: {
       Change: 'number',
@@ -52,16 +54,17 @@ export const changeOperations: ClientOperation[] = [
   {
     command: 'changes propose',
     operations: ['openChange'],
-    summary: 'propose a branch for another one; its pushes make further versions',
+    summary: 'propose a branch for another one',
     arguments: ['repository', 'source', 'target'],
     options: texts,
-    notes: '\nWithout a branch: git push origin HEAD:refs/for/main\n',
+    notes:
+      '\nThe pushes of the branch make further versions. To propose without a branch:\n  git push origin HEAD:refs/for/main\n',
     sentence: (body) => `Change ${textAt(body, 'number')}: ${textAt(body, 'url')}`,
   },
   {
     command: 'changes edit',
     operations: ['updateChange'],
-    summary: 'change the title or description of a change, abandon it or reopen it',
+    summary: 'edit, abandon or reopen a change',
     arguments: ['repository', 'number'],
     options: { ...texts, '--state <state>': 'abandoned, or open' },
     sentence: (body) => `Change ${textAt(body, 'number')} is ${textAt(body, 'state')}.`,
@@ -86,9 +89,10 @@ export const changeOperations: ClientOperation[] = [
   {
     command: 'changes comment',
     operations: ['commentOnChange'],
-    summary: 'comment on a change, a file of it, or a line',
-    arguments: ['repository', 'number', 'text'],
+    summary: 'comment on a change, file or line',
+    arguments: ['repository', 'number'],
     options: {
+      ...text,
       '--path <path>': 'the file',
       '--line <number>': 'the line of the file',
       '--side <side>': 'new, or old for a line of the base',
@@ -100,23 +104,27 @@ export const changeOperations: ClientOperation[] = [
   {
     command: 'changes edit-comment',
     operations: ['updateChangeComment'],
-    summary: 'edit a comment, resolve its thread or reopen it',
+    summary: 'edit a comment, or resolve it',
     arguments: ['repository', 'number', 'id'],
-    options: { '--text <text>': 'its new text', '--resolved <boolean>': 'true, or false' },
+    options: { ...text, '--resolved <state>': 'whether its thread is resolved' },
     sentence: (body) => `Saved: ${textAt(body, 'id')}`,
   },
   {
-    command: 'changes judge',
+    command: 'changes approve',
     operations: ['judgeChange'],
-    summary: 'approve a version of a change, or request changes to it',
-    arguments: ['repository', 'number', 'version', 'verdict'],
-    notes: '\nThe verdict is approve, request-changes, or none to withdraw it.\n',
+    summary: 'approve its last version, or not',
+    arguments: ['repository', 'number', 'version'],
+    options: { '--verdict <verdict>': 'another verdict (default: approve)' },
+    fill: ({ argument, option }) => ({
+      version: Number(argument('version')),
+      verdict: option('verdict') ?? 'approve',
+    }),
     sentence: (body) => `Change ${textAt(body, 'number')}: ${textAt(body, 'url')}`,
   },
   {
     command: 'changes land',
     operations: ['landChange'],
-    summary: 'land the last version of a change on its branch',
+    summary: 'land a change on its branch',
     arguments: ['repository', 'number'],
     options: {
       '--method <method>': 'how (default: merge)',

@@ -33,8 +33,7 @@ A workflow file needs a successful run at the commit, a status a success of one
 of some users, if they are given. A file "from" a ref must be the one there.
 
   svc protections add main --owners fast-forward --requires ci.yml
-  svc protections add main --requires 'ci.yml from refs/heads/main' \\
-    'status: ci/build by ci-bot'
+  svc protections add main --requires 'status: ci/build by ci-bot'
 `
 
 export const repositoryOperations: ClientOperation[] = [
@@ -249,7 +248,10 @@ export const repositoryOperations: ClientOperation[] = [
     summary: 'list the rules of protected branches, or tags',
     arguments: ['repository'],
     options: { '--tag': 'list those of tags' },
-    table: { PATTERN: patternOf, OWNERS: 'owners', REQUIRES: requiresOf },
+    table: {
+      ...{ PATTERN: patternOf, OWNERS: 'owners', APPROVALS: 'approvals' },
+      ...{ 'CODE OWNERS': 'codeOwners', REQUIRES: requiresOf },
+    },
     rows: (body) => [...listAt(body, 'rules'), ...listAt(body, 'inherited')],
     note: (body) => warningsOf(body) || undefined,
   }),
@@ -263,6 +265,8 @@ export const repositoryOperations: ClientOperation[] = [
       '--tag': 'protect tags, not branches',
       '--owners <updates>': 'updates that owners may make (default: any)',
       '--requires <what...>': 'what the pushed commit must have, in place of all before',
+      '--approvals <number>': 'how many must approve a change before it lands',
+      '--code-owners <state>': 'whether owners of paths must',
     },
     notes: requiresNotes,
     fill: ({ list }) => ({ requires: list('requires')?.map(parseRequirement) }),

@@ -113,7 +113,8 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
       signal,
     })
     if (made.head === before) return undefined
-    const pack = await scratch.packOf(made.commits, made.trees)
+    const isForward = made.commits.length === 0
+    const pack = isForward ? emptyPack(made.head) : await scratch.packOf(made.commits, made.trees)
     return { id: made.head, commits: made.commits, pack }
   }
 
@@ -151,7 +152,7 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
     if (ancestor === undefined) throw unrelated(request)
     if (method === 'fast-forward') {
       if (ancestor !== before) throw notFastForward(request)
-      return pushed({ id: head.id, commits: [], pack: writePack(0, [], formatOf(head.id)) })
+      return pushed({ id: head.id, commits: [], pack: emptyPack(head.id) })
     }
     const lines = { author: toIdentityLine(author), committer: toIdentityLine(committer) }
     const merging = { write, request, before, head, ...lines }
@@ -168,6 +169,11 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
     const mayRetry = request.expectedHead === undefined
     return retryMoved(repositories, write, mayRetry, (current) => attempt(current, request))
   }
+}
+
+/** A pack without objects, in the format of an id. */
+function emptyPack(id: string): Body {
+  return writePack(0, [], formatOf(id))
 }
 
 /** Ends a merge that takes too long: Git may compare large files for minutes. Throws `git_limit_exceeded`. */

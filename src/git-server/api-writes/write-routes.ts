@@ -34,6 +34,7 @@ const pushing: ProblemCode[] = [
   'ref_name_refused',
   'revision_ambiguous',
   'branch_protected',
+  'approval_required',
   'run_required',
   'status_required',
   'path_locked',

@@ -25,7 +25,7 @@ import type { Push } from '../push/push.ts'
 import { isolateQuarantine, openQuarantine, withPushLimits } from '../push/pushed-objects.ts'
 import { createLockedPaths } from './locked-paths.ts'
 import { refuseMissingLfsObjects } from './missing-lfs-objects.ts'
-import { type RefRules, refuseProtected } from './protected-refs.ts'
+import { type GuardedPush, type RefRules, refuseProtected } from './protected-refs.ts'
 import { historyOf, type PushedHistory } from './pushed-history.ts'
 
 /** What the authorization of pushes depends on. */
@@ -65,16 +65,22 @@ export async function authorizePush(
     return { principal, repository, targets: new Map() }
   }
   const history = historyOf(git, push)
-  const targets = await authorizeUpdates(dependencies, { principal, repository, history }, updates)
+  const about = { principal, repository, history, push }
+  const targets = await authorizeUpdates(dependencies, about, updates)
   return { principal, repository, targets }
 }
 
-type Authorizing = { principal: Principal; repository: Repository; history: PushedHistory }
+type Authorizing = {
+  principal: Principal
+  repository: Repository
+  history: PushedHistory
+  push: GuardedPush
+}
 
 /** Checks updates by the limits of the principal, ref names and protections. Returns the targets of the refs. */
 export async function authorizeUpdates(
   rules: RefRules,
-  { principal, repository, history }: Authorizing,
+  { principal, repository, history, push }: Authorizing,
   updates: RefUpdate[],
 ): Promise<RefTargets> {
   const names = updates.map(({ ref }) => ref)
@@ -88,7 +94,7 @@ export async function authorizeUpdates(
       requireRef(principal, name)
     }
   }
-  await refuseProtected(rules, history, repository, updates, targets)
+  await refuseProtected(rules, { history, repository, push }, updates, targets)
   return targets
 }
 

@@ -6,6 +6,7 @@ import { findForced } from '#git/refs/forced-updates.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { readRefs } from '#git/refs/refs.ts'
 import type { Repository } from '#repositories/repositories.ts'
+import type { Landing } from '../push/proposal.ts'
 import { authorizeUpdates, refuseDefaultDeletion } from './authorize-push.ts'
 import type { RefRules } from './protected-refs.ts'
 import { findCommits, type PushedHistory } from './pushed-history.ts'
@@ -15,6 +16,8 @@ type IntendedChange = {
   ref: string
   change: 'update' | 'force' | 'delete'
   commit?: string | undefined
+  /** The changes that it lands, if any. */
+  landing?: Landing | undefined
 }
 
 /** Returns the problem of each change; undefined for one that is allowed. Nothing is changed. */
@@ -66,7 +69,8 @@ export function createCheckPush(dependencies: Dependencies): CheckPush {
       const { ref, change, commit = newCommit } = intended
       const after = change === 'delete' ? zeroId : commit
       const updates = [{ ref, before: values.get(ref) ?? zeroId, after }]
-      const about = { principal, repository, history: historyOf(repository, intended) }
+      const push = { landing: intended.landing }
+      const about = { principal, repository, history: historyOf(repository, intended), push }
       const decision = await authorizeUpdates(dependencies, about, updates)
         .then((targets) => refuseDefaultDeletion(repository, updates, targets))
         .then(() => undefined, toRefusal)

@@ -5,33 +5,53 @@ import { type Protection, protectionsOf, shortNameOf } from '#repositories/prote
 import type { Repository } from '#repositories/repositories.ts'
 import type { FindMissing, Missing, Requirement } from '#repositories/requirements.ts'
 import type { Protections } from '#repositories/rights/protections.ts'
+import type { FindUnapproved } from '../push/proposal.ts'
+import type { Push } from '../push/push.ts'
 import type { PushedHistory } from './pushed-history.ts'
 
 /** What the rules about refs depend on. */
 export type RefRules = {
   protections: Pick<Protections, 'listInForce'>
   findMissing: FindMissing
+  findUnapproved: FindUnapproved
 }
+
+/** What the rules about refs depend on of a push. */
+export type GuardedPush = Pick<Push, 'landing'> & { via?: Push['via'] | undefined }
 
 /** An update with a protection of its ref, or of the ref that it moves. */
 type Guarded = { update: RefUpdate; ref: string; rule: Protection }
 
 /**
  * Checks a push against the protections of its refs. Throws the Problem of the first update that is not allowed:
- * `branch_protected`, `tag_protected`, `run_required` or `status_required`.
+ * `branch_protected`, `tag_protected`, `approval_required`, `run_required` or `status_required`.
  */
 export async function refuseProtected(
   dependencies: RefRules,
-  history: PushedHistory,
-  repository: Repository,
+  {
+    history,
+    repository,
+    push,
+  }: { history: PushedHistory; repository: Repository; push: GuardedPush },
   updates: RefUpdate[],
   targets: ReadonlyMap<string, string>,
 ): Promise<void> {
   const guarded = await findGuarded(dependencies, repository, updates, targets)
-  const [first] = guarded
-  if (!first) return
-  if (!repository.asOwner)
+  if (guarded.length === 0) return
+  const { landing } = push
+  const reviewed = guarded.filter(({ rule }) => rule.approvals > 0 || rule.codeOwners)
+  // An undo restores what had landed before.
+  for (const one of push.via === 'undo' ? [] : reviewed) {
+    if (!landing) throw refusal(one, reviewRequired)
+    const [missing] = await dependencies.findUnapproved(repository, landing, one.rule)
+    if (missing !== undefined) throw approvalRequired(one, missing)
+  }
+  // What lands with its approvals need not be pushed by an owner.
+  const others = landing ? guarded.filter((one) => !reviewed.includes(one)) : guarded
+  const [first] = others
+  if (first && !repository.asOwner)
     throw refusal(first, 'only the owner of the repository or an admin may change it.')
+  refuseClosed(others)
   await refuseOwner(dependencies, history, repository, guarded)
 }
 
@@ -66,20 +86,19 @@ async function findGuarded(
   )
 }
 
+function refuseClosed(guarded: Guarded[]): void {
+  const closed = guarded.find(({ rule }) => rule.owners === 'none')
+  if (!closed) return
+  const of = closed.rule.namespace === null ? '' : ' of the namespace'
+  throw refusal(closed, `not even its owner may change it. A maintainer${of} can change the rule.`)
+}
+
 async function refuseOwner(
   { findMissing }: RefRules,
   history: PushedHistory,
   repository: Repository,
   guarded: Guarded[],
 ): Promise<void> {
-  const closed = guarded.find(({ rule }) => rule.owners === 'none')
-  if (closed) {
-    const of = closed.rule.namespace === null ? '' : ' of the namespace'
-    throw refusal(
-      closed,
-      `not even its owner may change it. A maintainer${of} can change the rule.`,
-    )
-  }
   const careful = guarded.filter(({ rule }) => rule.owners === 'fast-forward')
   const deleted = careful.find(({ update }) => update.after === zeroId)
   if (deleted) throw refusal(deleted, 'it cannot be deleted.')
@@ -109,6 +128,13 @@ function describe({ ref, rule: { pattern, namespace } }: Guarded): string {
 function refusal(one: Guarded, why: string): Problem {
   const code = one.rule.kind === 'branch' ? 'branch_protected' : 'tag_protected'
   return new Problem(code, `${describe(one)}: ${why}`)
+}
+
+const reviewRequired =
+  'changes land on it with approvals. Propose one: git push origin HEAD:refs/for/BRANCH'
+
+function approvalRequired(one: Guarded, missing: string): Problem {
+  return new Problem('approval_required', `${describe(one)}: ${missing}`)
 }
 
 function requirementsRefusal(one: Guarded, commit: string, missing: Missing[]): Problem {

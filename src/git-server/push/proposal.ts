@@ -6,6 +6,7 @@ import type { Git } from '#git/process/git-process.ts'
 import type { PushRequest } from '#git/protocol/push-commands.ts'
 import { proposalRefs, zeroId } from '#git/refs/ref-name.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
+import type { Protection } from '#repositories/protection-rules.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import { readPushOptions } from './push-options.ts'
 
@@ -53,6 +54,13 @@ type Landed = Landing & {
   commit: string
   now: number
 }
+
+/** Finds which approvals the changes of a landing lack by a rule, in sentences; none when they have all. */
+export type FindUnapproved = (
+  repository: Pick<Repository, 'id' | 'path'>,
+  landing: Landing,
+  rule: Pick<Protection, 'approvals' | 'codeOwners'>,
+) => Promise<string[]>
 
 /** Where proposals become versions of changes. The lifecycle of pushes stores the commit. */
 export type Proposals = {

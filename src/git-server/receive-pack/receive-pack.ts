@@ -216,7 +216,7 @@ function refusalOf(
     if (error instanceof Problem) return error
     throw error
   }
-  return roleInsufficient({ ...repository, isVisitor: repository.isVisitor ?? false })
+  return roleInsufficient(repository)
 }
 
 function toRunOptions({ skipsRuns, inputs }: PushOptions): PushRunOptions | undefined {

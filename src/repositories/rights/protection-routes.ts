@@ -101,7 +101,7 @@ export function protectionRoutes(dependencies: ProtectionParts) {
           `the name need not be percent-encoded.${all}`,
         permission: 'repo:write',
         find: maintainer,
-        body: Rules,
+        body: BranchRules,
         reply: { 200: Branches },
         problems: maintainerProblems,
         handle: async ({ principal, found, params: { branch: text }, body }) => {
@@ -207,6 +207,18 @@ const Requirement = Type.Union([
   ),
 ])
 
+const Approvals = Type.Integer({
+  description:
+    'how many users who may push, and have not made a change, must approve it before it lands. With 1 and more, nothing ' +
+    'else is pushed to the branch, and everybody who may push may land',
+  minimum: 0,
+  maximum: 20,
+})
+const ByCodeOwners = Type.Boolean({
+  description:
+    'whether a change needs the approval of an owner of each path that it touches, by the file CODEOWNERS of the branch',
+})
+
 const Rules = Type.Object(
   {
     owners: Type.Optional(Type.Enum(ownerRules, { description: ownersHelp })),
@@ -217,10 +229,21 @@ const Rules = Type.Object(
   closed,
 )
 
+const BranchRules = Type.Object(
+  {
+    ...Rules.properties,
+    approvals: Type.Optional(Approvals),
+    codeOwners: Type.Optional(ByCodeOwners),
+  },
+  closed,
+)
+
 const rule = {
   pattern: field.text('Name or pattern'),
   owners: Type.Enum(ownerRules, { description: ownersHelp }),
   requires: Type.Array(Requirement, { description: requiresHelp }),
+  approvals: Approvals,
+  codeOwners: ByCodeOwners,
 }
 
 const rules = {

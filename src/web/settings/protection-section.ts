@@ -1,3 +1,4 @@
+import { counted } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { askButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
@@ -60,8 +61,10 @@ ${
       pattern,
       owners,
       requires,
+      approvals,
+      codeOwners,
     }) => html`<li class="row">${icon(isBranches ? 'branch' : 'tag', 'soft')}
-<div class="grow"><b class="mono">${pattern}</b><p class="soft">${ownerWords[owners]}${requires.length > 0 && html`, with ${requires.map((value, index) => html`${index > 0 && ', '}${requirement(value)}`)}`}</p></div>
+<div class="grow"><b class="mono">${pattern}</b><p class="soft">${ownerWords[owners]}${approvals > 0 && `, by changes with ${counted(approvals, 'approval')}`}${codeOwners && ', approved by code owners'}${requires.length > 0 && html`, with ${requires.map((value, index) => html`${index > 0 && ', '}${requirement(value)}`)}`}</p></div>
 ${mayChange && askButton(context, { action: address(`${kind}/remove`), verb: 'Remove', object: `the protection of ${pattern}`, consequence: 'Everyone who may push can then change, force and delete it.', hidden: { pattern } })}</li>`,
   )}</ul>`
 }
@@ -79,6 +82,11 @@ ${form.select({
   ],
 })}
 ${form.area({ name: 'requires', label: 'Requirements', placeholder: 'ci.yml', help: 'What a pushed commit must have, one per line: a workflow file that has succeeded, as ci.yml or ci.yml from refs/heads/main, or a status, as status: ci/build by ci-bot.' })}
+${
+  isBranches &&
+  html`${form.text({ name: 'approvals', label: 'Approvals', placeholder: '0', help: 'How many users must approve a change before it lands. With 1 and more, nothing else is pushed to the branch, and all who may push may land.' })}
+${form.checks({ name: 'codeOwners', label: 'Code owners', choices: [{ value: 'on', text: 'Owners of the changed paths must approve', help: 'By the file CODEOWNERS of the branch.' }] })}`
+}
 <button class="primary">Protect</button>`)}</div></details>`
 }</div>`,
   )

@@ -77,6 +77,10 @@ function protect({ path, toOperation, back }: SettingsOf, kind: 'branches' | 'ta
         body: {
           owners: fieldText(context.fields, 'owners'),
           requires: (fieldLines(context.fields, 'requires') ?? []).map(parseRequirement),
+          ...(kind === 'branches' && {
+            approvals: Number(fieldText(context.fields, 'approvals') ?? 0),
+            codeOwners: context.fields.get('codeOwners') === 'on',
+          }),
         },
       }),
       redirectTo: back,
