@@ -29,6 +29,9 @@ export const ChangeQuery = Type.Object({
   target: Type.Optional(
     Type.String({ description: 'only changes for this branch', maxLength: 250 }),
   ),
+  source: Type.Optional(
+    Type.String({ description: 'only changes that follow this branch', maxLength: 250 }),
+  ),
   username: Type.Optional(
     Type.String({ description: 'only changes that this user has proposed', maxLength: 100 }),
   ),

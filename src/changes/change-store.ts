@@ -56,6 +56,7 @@ export function listFollowing(db: Db, repositoryId: string): Promise<ChangeRow[]
 export type ChangeFilter = {
   state?: ChangeRow['state'] | undefined
   target?: string | undefined
+  source?: string | undefined
   username?: string | undefined
 }
 
@@ -66,6 +67,7 @@ export function listChanges(
   {
     state,
     target,
+    source,
     username,
     before,
     limit,
@@ -77,6 +79,7 @@ export function listChanges(
     .where('repositoryId', '=', repositoryId)
     .$if(state !== undefined, (rows) => rows.where('state', '=', state ?? 'open'))
     .$if(target !== undefined, (rows) => rows.where('target', '=', target ?? ''))
+    .$if(source !== undefined, (rows) => rows.where('source', '=', source ?? ''))
     .$if(username !== undefined, (rows) => rows.where('username', '=', username ?? ''))
     .$if(before !== undefined, (rows) => rows.where('number', '<', before ?? 0))
     .orderBy('number', 'desc')

@@ -218,9 +218,10 @@ export function createChanges(dependencies: Dependencies): Changes {
     findUnapproved,
     find,
 
-    async list(repository, { target, ...page }) {
-      const ref = target === undefined ? undefined : branchPrefix + target
-      const list = () => listChanges(db, repository.id, { ...page, target: ref })
+    async list(repository, { target, source, ...page }) {
+      const refOf = (branch?: string) => (branch === undefined ? undefined : branchPrefix + branch)
+      const refs = { target: refOf(target), source: refOf(source) }
+      const list = () => listChanges(db, repository.id, { ...page, ...refs })
       const found = await list()
       const following = found.filter(({ source, state }) => source !== '' && state === 'open')
       const rows = (await catchUpAll(repository, following)) ? await list() : found

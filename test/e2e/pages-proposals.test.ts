@@ -37,6 +37,7 @@ async function commit(branch: string, message: string, files: Record<string, str
   const start = isNew && branch !== 'main' ? { start: 'main' } : {}
   const made = await owner.post('/repos/site/commits', { branch, message, changes, ...start })
   assert.equal(made.status, 201, made.text)
+  return made.body.id
 }
 
 async function shown(client: PageClient, path: string): Promise<string> {
@@ -69,6 +70,11 @@ test('a reader proposes a branch where it is compared, and the owner lands it', 
   const { location, text } = await rita.post('/r/site/changes', typed)
   assert.equal(location, '/r/site/changes/1', text)
   assert.match(await shown(ada, '/r/site/compare/main...topic'), /Proposed by rita as <a/)
+  const query = 'target=main&source='
+  for (const [source, count] of Object.entries({ topic: 1, main: 0 })) {
+    const { body } = await owner.get(`/repos/site/changes?${query}${source}`)
+    assert.equal(body.length, count, source)
+  }
 
   const list = await shown(ada, '/r/site/changes')
   assert.match(list, /href="\/r\/site\/changes\/1">&quot;&gt;&lt;script&gt;[\s\S]*by rita/)
@@ -130,6 +136,16 @@ test('a change is abandoned and opened again by those who may', async () => {
   assert.doesNotMatch(closed, /changes\/2\/land"/)
   await ada.post('/r/site/changes/2/reopen', {})
   assert.match(await shown(ada, '/r/site/changes/2'), /The change is open again\.[\s\S]*\/land"/)
+})
+
+test('a difference of versions says if their bases differ', async () => {
+  await commit('main', 'Aside', { 'aside.txt': 'x\n' })
+  const target = await commit('rebased', 'Other', { 'c.txt': 'y\n' })
+  const moved = await owner.put('/repos/site/refs?ref=refs/heads/other', { target, force: true })
+  assert.equal(moved.status, 200, moved.text)
+  const text = await shown(ada, '/r/site/changes/2/files?version=2&from=1')
+  assert.match(text, /They have different bases[\s\S]*aside\.txt/)
+  assert.doesNotMatch(await shown(ada, '/r/site/changes/2/files'), /aside\.txt/)
 })
 
 test('for strangers there are no changes', async () => {

@@ -18,6 +18,7 @@ export const changeOperations: ClientOperation[] = [
     options: {
       '--state <state>': 'only changes in this state (default: open)',
       '--target <branch>': 'only changes for this branch',
+      '--source <branch>': 'only changes that follow this branch',
       '--username <user>': 'only changes that this user has proposed',
       '--limit <number>': 'at most this many (default: 100)',
     },

@@ -9,7 +9,7 @@ import { pager, wholeCount } from '../pager.ts'
 import { type Html, html } from '../render/html.ts'
 import { changeStates, type ListedChange, proposalOf, stateWords } from './change-parts.ts'
 
-const pageSize = 50
+const pageSize = 30
 const filters = [...changeStates, 'all'] as const
 
 /** The page that lists the changes of a repository, with the form that proposes a branch. */

@@ -50,8 +50,8 @@ export async function proposeSection(
   const [newest] = commits
   if (!isLoggedIn || ahead === 0 || !newest) return false
   const name = params.name ?? ''
-  const open = await tryRead('listChanges', { query: { state: 'open', target } })
-  const existing = open?.find((change) => change.source === source)
+  const open = await tryRead('listChanges', { query: { state: 'open', target, source, limit: 1 } })
+  const existing = open?.[0]
   if (existing)
     return html`<p class="compare-state">Proposed by ${existing.username} as <a href="${to.of(name, `changes/${existing.number}`)}">change ${existing.number}: ${existing.title}</a></p>`
   if (!(await may('openChange'))) return false
