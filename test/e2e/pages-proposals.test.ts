@@ -83,7 +83,7 @@ test('a reader proposes a branch where it is compared, and the owner lands it', 
 
   const read = await shown(rita, '/r/site/changes/1')
   assert.match(read, /<strong>asked<\/strong>/)
-  assert.match(read, /Landing requires the role write\./)
+  assert.match(read, /Your role in this repository is read; this requires write\./)
   assert.match(read, /git fetch origin refs\/changes\/1\/1/)
   assert.match(read, /changes\/1\/abandon/)
   assert.doesNotMatch(read, /changes\/1\/land"/)
