@@ -157,7 +157,7 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
         'status: ci/build by ci-bot',
       )
       assert.match(
-        await inClone('protections', 'list'),
+        await inClone('protections', 'list', '--warnings'),
         /^PATTERN .*\nrelease\/\* +fast-forward +0 +false +\S+ci\.yml; status: ci\/build by ci-bot\n/,
       )
       assert.equal(

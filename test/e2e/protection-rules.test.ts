@@ -132,7 +132,7 @@ test('a commit with another workflow file than that of a ref is refused, althoug
   )
   await project.git('push', '--quiet', owner.remote('site'), 'HEAD:rules')
   assert.match(
-    (await owner.get('/repos/site/protections/branches')).body.warnings.join(),
+    (await owner.get('/repos/site/protections/branches?warnings=true')).body.warnings.join(),
     /"judged": refs\/heads\/rules is not protected, so all/,
   )
   const strict = await project.git('rev-parse', 'HEAD')

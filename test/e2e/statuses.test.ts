@@ -133,9 +133,10 @@ test('a protected branch takes only commits of which its users report success', 
   assert.deepEqual(combined, [{ commit, state: 'failure', contexts: 4, succeeded: 3 }])
   const page = await logIn(service.url, owner.token)
   for (const path of ['branches', 'compare/main...main'])
-    assert.match((await page.get(`/r/site/${path}`)).text, />3 of 4 statuses succeeded</, path)
+    assert.match((await page.get(`/r/site/${path}`)).text, /[> ]3 of 4 statuses succeeded</, path)
   const merge = { base: 'gated', head: 'ahead', method: 'fast-forward' }
   await owner.put('/repos/site/refs?ref=refs/heads/gated', { target: commit })
+  assert.match((await page.get('/r/site/branches')).text, />requires status: unit by jenkins</)
   const changes = [{ path: 'a', content: 'a' }]
   await owner.post('/repos/site/commits', { branch: 'ahead', start: 'main', message: 'a', changes })
   const merged = await owner.post('/repos/site/merges', merge)

@@ -247,7 +247,10 @@ export const repositoryOperations: ClientOperation[] = [
     choose: ({ flag }) => (flag('tag') ? 'listTagProtections' : 'listBranchProtections'),
     summary: 'list the rules of protected branches, or tags',
     arguments: ['repository'],
-    options: { '--tag': 'list those of tags' },
+    options: {
+      '--tag': 'list those of tags',
+      '--warnings': 'also show what they require although it is not there',
+    },
     table: {
       ...{ PATTERN: patternOf, OWNERS: 'owners', APPROVALS: 'approvals' },
       ...{ 'CODE OWNERS': 'codeOwners', REQUIRES: requiresOf },

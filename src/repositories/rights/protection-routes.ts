@@ -39,14 +39,14 @@ const maxRequired = 20
 export function protectionRoutes(dependencies: ProtectionParts) {
   const { protections, toWorkflowPath, findRuleWarnings, ...access } = dependencies
 
-  async function listOf(scope: NamedScope, kind: ProtectedKind) {
+  async function listOf(scope: NamedScope, kind: ProtectedKind, hasWarnings = false) {
     const isOfNamespace = scope.kind === 'namespace'
     const all = await (isOfNamespace ? protections.list(scope) : protections.listInForce(scope))
     const ofKind = all.filter((one) => one.kind === kind)
     const own = ofKind.filter(({ namespace }) => namespace === null).map(toRule)
     const patterns = own.map(({ pattern }) => pattern)
     if (isOfNamespace) return { patterns, rules: { rules: own } }
-    const warnings = await findRuleWarnings(scope.id, ofKind, all)
+    const warnings = hasWarnings ? await findRuleWarnings(scope.id, ofKind, all) : []
     const inherited = ofKind.flatMap((one) =>
       one.namespace === null ? [] : [{ ...toRule(one), namespace: one.namespace }],
     )
@@ -58,13 +58,13 @@ export function protectionRoutes(dependencies: ProtectionParts) {
     return { patterns, rules }
   }
 
-  async function branchesOf(scope: NamedScope) {
-    const { patterns, rules } = await listOf(scope, 'branch')
+  async function branchesOf(scope: NamedScope, hasWarnings?: boolean) {
+    const { patterns, rules } = await listOf(scope, 'branch', hasWarnings)
     return { branches: patterns, ...rules }
   }
 
-  async function tagsOf(scope: NamedScope) {
-    const { patterns, rules } = await listOf(scope, 'tag')
+  async function tagsOf(scope: NamedScope, hasWarnings?: boolean) {
+    const { patterns, rules } = await listOf(scope, 'tag', hasWarnings)
     return { tags: patterns, ...rules }
   }
 
@@ -87,9 +87,10 @@ export function protectionRoutes(dependencies: ProtectionParts) {
         summary: 'List protected branches',
         permission: 'repo:read',
         find: open('member'),
+        query: ListQuery,
         reply: { 200: Branches },
         problems: problems('member'),
-        handle: ({ found }) => branchesOf(found),
+        handle: ({ found, query }) => branchesOf(found, query.warnings),
       }),
       route('PUT', `${path}/protections/branches/:branch*`, {
         operationId: 'addBranchProtection',
@@ -106,7 +107,7 @@ export function protectionRoutes(dependencies: ProtectionParts) {
         problems: maintainerProblems,
         handle: async ({ principal, found, params: { branch: text }, body }) => {
           await protections.put(principal, found, { kind: 'branch', text, ...toWanted(body) })
-          return branchesOf(found)
+          return branchesOf(found, true)
         },
       }),
       route('DELETE', `${path}/protections/branches/:branch*`, {
@@ -128,9 +129,10 @@ export function protectionRoutes(dependencies: ProtectionParts) {
         summary: 'List protected tags',
         permission: 'repo:read',
         find: open('member'),
+        query: ListQuery,
         reply: { 200: Tags },
         problems: problems('member'),
-        handle: ({ found }) => tagsOf(found),
+        handle: ({ found, query }) => tagsOf(found, query.warnings),
       }),
       route('PUT', `${path}/protections/tags/:pattern*`, {
         operationId: 'addTagProtection',
@@ -146,7 +148,7 @@ export function protectionRoutes(dependencies: ProtectionParts) {
         problems: maintainerProblems,
         handle: async ({ principal, found, params: { pattern: text }, body }) => {
           await protections.put(principal, found, { kind: 'tag', text, ...toWanted(body) })
-          return tagsOf(found)
+          return tagsOf(found, true)
         },
       }),
       route('DELETE', `${path}/protections/tags/:pattern*`, {
@@ -172,6 +174,11 @@ const allRepositories =
 function toRule(protection: Protection) {
   return { pattern: protection.pattern, ...toRuleValues(protection) }
 }
+
+const ListQuery = Type.Object(
+  { warnings: Type.Optional(field.boolean('`true` to list `warnings`, too')) },
+  closed,
+)
 
 const ownersHelp =
   'what owners may do: `any`, the default; `fast-forward`, that is create it and add commits, but neither force nor ' +
@@ -255,7 +262,7 @@ const rules = {
   ),
   warnings: Type.Optional(
     field.texts(
-      'what these rules of a repository require although it is not there, in sentences; left out when there is nothing',
+      'what these rules of a repository require although it is not there, in sentences; left out when there is nothing. A `PUT` has them, and a list on request',
     ),
   ),
 }

@@ -21,7 +21,7 @@ import {
   toQueryString,
   typedRef,
 } from './ref-parts.ts'
-import { combinedMark, combinedStatuses } from './status-view.ts'
+import { combinedState, combinedStatuses } from './status-view.ts'
 
 const pageSize = 50
 
@@ -87,7 +87,7 @@ async function branchesView(context: PageContext): Promise<View> {
       : html`<span class="soft">unreadable</span> ${commitLink(to, name, branch.id)}`
   }</td>
 <td>${!branch.isDefault && aheadBehind(branch, repository.defaultBranch)}</td>
-<td>${runMark(to, name, runs.get(branch.id))}${combinedMark(to, name, statuses.get(branch.id))}</td>
+<td><div class="marks">${runMark(to, name, runs.get(branch.id))}${combinedState(to, name, statuses.get(branch.id), true)}</div></td>
 <td class="end"><div class="ref-actions">${
     !branch.isDefault &&
     html`<a class="button quiet small" href="${to.compare(name, repository.defaultBranch, branch.revision)}" aria-label="Compare ${branch.name}">Compare</a>`

@@ -15,7 +15,7 @@ import { highlightDiff, highlightWhole } from './highlight-diff.ts'
 import { diffResponse } from './patch-response.ts'
 import { proposeSection } from './propose-form.ts'
 import { refsById } from './refs-by-id.ts'
-import { combinedMark, combinedStatuses } from './status-view.ts'
+import { combinedState, combinedStatuses } from './status-view.ts'
 
 const maxCommits = 100
 /** Branches, and tags, that the fields of the form suggest. */
@@ -152,7 +152,7 @@ ${form}
 <p class="compare-state">${stateOf(compared, range)}${
       mergeBase !== null &&
       html` <span class="soft">Merge base ${commitLink(to, name, mergeBase)}</span>`
-    } ${combinedMark(to, name, statuses.get(compared.head), false)}</p>
+    } ${combinedState(to, name, statuses.get(compared.head), false)}</p>
 ${
   commits.length > 0 &&
   html`<details class="compare-commits"${commits.length <= 10 && html` open`}><summary>${counted(compared.ahead, 'commit')}</summary>

@@ -2,6 +2,7 @@ import { matchesPattern } from '#base/text-pattern.ts'
 import { refFilterMaxLength } from '#browse/refs/ref-selection.ts'
 import { isRefName } from '#git/refs/ref-name.ts'
 import { invalid } from '#http/validation.ts'
+import { formatRequirement } from '#repositories/requirement-text.ts'
 import { grouped } from '../display-text.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
@@ -48,7 +49,7 @@ export function ruleBadge(name: string, rules: Rules): Html {
       pattern !== name && `by ${pattern}`,
       owners === 'fast-forward' && 'owners: fast-forward only',
       owners === 'none' && 'owners: no changes',
-      requires.length > 0 && `requires ${requires.join(', ')}`,
+      requires.length > 0 && `requires ${requires.map(formatRequirement).join(', ')}`,
     ]
     return parts.filter((part) => part !== false).join(', ')
   })

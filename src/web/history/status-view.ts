@@ -39,18 +39,19 @@ export async function combinedStatuses(
   return new Map(all.map((one) => [one.commit, one]))
 }
 
-/** The combined state of a commit, with a link to it; a brief one has its words only for those who do not see it. */
-export function combinedMark(
+/** The combined state of a commit, with a link to it; as a mark, its words are only for those who do not see it. */
+export function combinedState(
   to: Links,
   name: string,
   combined: Combined | undefined,
-  isBrief = true,
+  isMark: boolean,
 ): Html | false {
   if (combined === undefined) return false
   const { commit, state, contexts, succeeded } = combined
   const { shape, tone } = shapes[state]
   const words = `${succeeded} of ${counted(contexts, 'status', 'statuses')} succeeded`
-  return html`<a class="run-mark ${tone}" href="${to.commit(name, commit)}" title="${words}">${icon(shape)}<span${isBrief && html` class="hidden"`}>${words}</span></a>`
+  if (!isMark) return html`<a href="${to.commit(name, commit)}">${icon(shape, tone)} ${words}</a>`
+  return html`<a class="run-mark ${tone}" href="${to.commit(name, commit)}" title="${words}">${icon(shape)}<span class="hidden">${words}</span></a>`
 }
 
 export function statusList({ time }: SharedContext, statuses: readonly Status[]): Html | false {

@@ -38,8 +38,8 @@ export const settingsPages = [
         const namespace = namespaceIn(repository.name)
         const [branches, tags, people, secrets, shared, rules, caches, usage, may] =
           await Promise.all([
-            context.read('listBranchProtections'),
-            context.read('listTagProtections'),
+            context.read('listBranchProtections', { query: { warnings: true } }),
+            context.read('listTagProtections', { query: { warnings: true } }),
             context.tryRead('listCollaborators'),
             context.tryRead('listSecrets'),
             namespace && context.tryRead('listNamespaceSecrets', { params: { namespace } }),
