@@ -276,7 +276,10 @@ test('the protections of a namespace hold in all its repositories, besides their
 
   // Readers see what holds; the list of the repository itself has its own alone.
   const { body: listed } = await as('read').get(`${at}/protections/branches`)
-  const rule = { pattern: 'release/*', owners: 'fast-forward', requires: [] }
+  const rule = {
+    ...{ pattern: 'release/*', owners: 'fast-forward', requires: [] },
+    ...{ approvals: 0, codeOwners: false },
+  }
   assert.deepEqual(listed, { branches: [], rules: [], inherited: [{ ...rule, namespace: 'acme' }] })
   await as('admin').post('/repos', { name: 'plain' })
   const { body: plain } = await as('admin').get('/repos/plain/protections/branches')
