@@ -10,6 +10,7 @@ import type { ComparedCommits } from '#browse/history/compare-routes.ts'
 import type { Branch, Tag } from '#browse/refs/ref-routes.ts'
 import type { SearchResult } from '#browse/search/search.ts'
 import type { ChangeDetailsSchema, ChangeSchema } from '#changes/change-schemas.ts'
+import type { CommentSchema } from '#changes/review-schemas.ts'
 import type { AuditEntrySchema } from '#events/audit/audit-routes.ts'
 import type { Push } from '#git-server/pushes/push-routes.ts'
 import type { SshKey } from '#identity/ssh-keys/ssh-key-routes.ts'
@@ -66,6 +67,7 @@ export type OperationValues = {
   listAuditEntries: List<typeof AuditEntrySchema>
   listBranchProtections: Static<typeof Branches>
   listBranches: List<typeof Branch>
+  listChangeComments: List<typeof CommentSchema>
   listChanges: List<typeof ChangeSchema>
   listCollaborators: Static<typeof CollaboratorList>
   listCommits: List<typeof Commit>

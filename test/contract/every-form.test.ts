@@ -73,8 +73,11 @@ const tokens: Record<string, Token> = {
 
 // What they may depends on the fields: see `updateRepository`.
 const ofFields = new Set([
-  // Those who cannot push edit what they have proposed.
-  ...['edit', 'abandon', 'reopen'].map((one) => `changes/:number/${one}`),
+  // Those who cannot push edit what they have proposed, and resolve what they have begun.
+  // The page of a change says what is missing for landing it, instead of the form.
+  ...['edit', 'abandon', 'reopen', 'land', 'comments/:id/resolve'].map(
+    (one) => `changes/:number/${one}`,
+  ),
   ...['name', 'default-branch', 'leak-guard', 'run-tokens', 'visibility', 'owner'].map(
     (one) => `settings/${one}`,
   ),
@@ -123,7 +126,9 @@ test('a form is shown to all whom the API allows what it does, and to no others'
   )
   assert.deepEqual(rest.map(({ path }) => path.replace('/r/:name/', '')).sort(), [
     'cancel-import',
+    'changes/:number/comments/:id/reopen',
     'changes/:number/reopen',
+    'changes/:number/verdict',
     'runs/:number/rerun',
     'webhooks/:id/enable',
   ])

@@ -148,6 +148,35 @@ test('a difference of versions says if their bases differ', async () => {
   assert.doesNotMatch(await shown(ada, '/r/site/changes/2/files'), /aside\.txt/)
 })
 
+test('people talk about a change, and judge it', async () => {
+  const at = (path: string) => `/r/site/changes/2/${path}`
+  const page = (client: PageClient) => shown(client, '/r/site/changes/2')
+  const onLine = { text: 'Here?', path: 'c.txt', line: 1 }
+  const { body: first } = await owner.post('/repos/site/changes/2/comments', onLine)
+  const empty = await rita.post(at(`comments/${first.id}/reply`), { text: '' })
+  assert.equal(empty.status, 400)
+  assert.match(empty.text, /<details class="fold" open>/)
+  const reply = { text: `No, **there**.\r\n${hostile}` }
+  assert.equal((await rita.post(at(`comments/${first.id}/reply`), reply)).status, 303)
+  const talk = await page(rita)
+  assert.match(talk, /file=c\.txt">c\.txt<\/a>, line 1[\s\S]*Here\?[\s\S]*<strong>there<\/strong>/)
+  assert.doesNotMatch(talk, /comments\/\w+\/resolve/)
+  await rita.post(at('comments'), { text: 'Fine.' })
+  assert.match(await page(rita), /Fine\.[\s\S]*comments\/\w+\/resolve/)
+  await ada.post(at(`comments/${first.id}/resolve`), {})
+  assert.match(await page(ada), /The thread is resolved\.[\s\S]*Resolved by ada/)
+  await ada.post(at(`comments/${first.id}/reopen`), {})
+  assert.doesNotMatch(await page(ada), /Resolved by ada/)
+  assert.doesNotMatch(await page(ada), /value="approve"/)
+  assert.match(await page(rita), /value="approve"/)
+  const version = fieldValue(await page(rita), 'version') ?? ''
+  const given = await rita.post(at('verdict'), { version, verdict: 'request-changes' })
+  assert.equal(given.status, 303, given.text)
+  assert.match(await page(ada), /<b>rita<\/b> requests changes[\s\S]*does not count/)
+  await rita.post(at('verdict'), { version, verdict: 'none' })
+  assert.doesNotMatch(await page(ada), /requests changes/)
+})
+
 test('for strangers there are no changes', async () => {
   const { url } = service
   const stranger = await logIn(url, (await service.client({ username: 'eve' })).token)

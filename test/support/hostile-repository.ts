@@ -174,6 +174,8 @@ async function proposeHostile(client: Client, name: string): Promise<void> {
   for (const [path, body] of [
     ['commits', { branch, message, changes: [{ path: 'proposed', content: allPayloads }] }],
     ['changes', proposal],
+    ['changes/1/comments', { text: readme, path: 'proposed', line: 1 }],
+    ['changes/1/comments', { text: allPayloads }],
     ['commits', { branch, message, changes: [{ path: 'proposed', content: readme }] }],
   ] as const) {
     const { status, text } = await client.post(`/repos/${name}/${path}`, body)

@@ -6,14 +6,14 @@ import { type Html, html } from '../render/html.ts'
 import type { ShownChange } from './change-parts.ts'
 
 /** A change, and whether the caller has proposed it, or may push to its repository. */
-export type Editable = { change: ShownChange; isEditor: boolean }
+export type Editable = { change: ShownChange; isEditor: boolean; others: PageForm[] }
 
 type Content = Html | false | undefined
 
 /** The forms of the page of a change, as far as the caller may use them. */
 export async function changeForms(
   context: PageContext,
-  { change, isEditor }: Editable,
+  { change, isEditor, others }: Editable,
 ): Promise<{ edit: Content; land: Content; problem: Content }> {
   const { to, params, may } = context
   const at = (path: string) => to.of(params.name ?? '', `changes/${change.number}/${path}`)
@@ -30,6 +30,7 @@ export async function changeForms(
 ${editForm.render(html`${titleFields(editForm, change)}<button class="primary">Save</button>`, 'card pad stack')}</details></div>`,
     land: isOpen && landing(landForm, change, await may('landChange')),
     problem: otherProblem(context, [
+      ...others,
       ...(isEditable ? [editForm] : []),
       ...(isOpen ? [landForm] : []),
     ]),

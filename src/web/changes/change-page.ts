@@ -12,6 +12,7 @@ import { copyButton, icon } from '../icons.ts'
 import type { PageContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
+import { conversation } from './change-conversation.ts'
 import { changeForms } from './change-forms.ts'
 import { changeBadge, changeLink, proposalOf, type ShownChange } from './change-parts.ts'
 
@@ -27,11 +28,12 @@ export async function showChange(context: PageContext): Promise<View> {
   const change = await read('getChange')
   const { role } = await read('getRepository')
   const isEditor = change.username === caller.username || role !== 'read'
-  const [forms, description, commits] = await Promise.all([
-    changeForms(context, { change, isEditor }),
+  const [said, description, commits] = await Promise.all([
+    conversation(context, { change, isEditor }),
     renderDescription(context, change),
     commitsOf(context, change),
   ])
+  const forms = await changeForms(context, { change, isEditor, others: said.forms })
   const { number, title, updatedAt } = change
   return {
     title: `${title} · ${name}`,
@@ -46,6 +48,7 @@ ${ending(context, change)}</header>
 ${doneNotice(context)}${forms.problem}
 <div class="with-side"><div>${description}
 ${forms.edit}
+${said.content}
 ${forms.land}
 ${commits}</div>
 <aside class="side" aria-label="Versions"><section class="fetch"><h2>Fetch</h2><div class="card"><p class="copy-field"><code>git fetch origin ${change.ref}</code>${copyButton()}</p></div></section>

@@ -27,7 +27,7 @@ export const changePages = [
     path,
     [
       ...(['getChange', 'getRepository', 'compareCommits', 'listBranches', 'listTags'] as const),
-      ...(['listRuns', 'listStatuses'] as const),
+      ...(['listRuns', 'listStatuses', 'listChangeComments'] as const),
     ],
     { weight: 'git', audience: 'members', styles: 'change', show: showChange },
   ),
@@ -65,6 +65,36 @@ export const changePages = [
     input: () => ({ body: { state: 'abandoned' } }),
     redirectTo: ofChange,
     done: { text: 'The change is abandoned.' },
+  }),
+  action(`${path}/comments`, 'commentOnChange', {
+    formPage: path,
+    input: ({ fields }) => ({ body: { text: areaText(fields, 'text') } }),
+    redirectTo: ofChange,
+    done: { text: 'The comment is added.' },
+  }),
+  action(`${path}/comments/:id/reply`, 'commentOnChange', {
+    formPage: path,
+    input: ({ fields, params }) => ({
+      body: { text: areaText(fields, 'text'), replyTo: params.id ?? '' },
+    }),
+    redirectTo: ofChange,
+    done: { text: 'The reply is added.' },
+  }),
+  ...([true, false] as const).map((resolved) =>
+    action(`${path}/comments/:id/${resolved ? 'resolve' : 'reopen'}`, 'updateChangeComment', {
+      formPage: path,
+      input: () => ({ body: { resolved } }),
+      redirectTo: ofChange,
+      done: { text: resolved ? 'The thread is resolved.' : 'The thread is open again.' },
+    }),
+  ),
+  action(`${path}/verdict`, 'judgeChange', {
+    formPage: path,
+    input: ({ fields }) => ({
+      body: { verdict: fields.get('verdict') ?? '', version: numberOf(fields, 'version') },
+    }),
+    redirectTo: ofChange,
+    done: { text: 'Your verdict is saved.' },
   }),
   action(`${path}/reopen`, 'updateChange', {
     formPage: path,
