@@ -54,6 +54,21 @@ async function startRun({ agent, name }: Scene): Promise<string> {
   return id
 }
 
+let proposed = 0
+
+/** Proposes a change of a new branch. */
+async function proposeChange({
+  agent,
+  name,
+}: Scene): Promise<{ repository: string; change: string }> {
+  const source = `topic-${++proposed}`
+  const changes = [{ path: `${source}.txt`, content: source }]
+  const commit = { repository: name, branch: source, start: 'main', message: source, changes }
+  await agent.use('create_commit', commit)
+  const given = { repository: name, source, target: 'main' }
+  return { repository: name, change: String((await agent.use('propose_change', given)).number) }
+}
+
 const hidden = 'repository_not_found'
 const trials: Record<string, Trial> = {
   list_repositories: {
@@ -332,6 +347,91 @@ const trials: Record<string, Trial> = {
         ...{ repository: name, commit: 'main', context: 'lint', state: 'success' },
       }),
     code: 'revision_not_found',
+  },
+  list_changes: {
+    async succeed(scene) {
+      const { change } = await proposeChange(scene)
+      const [newest] = await scene.agent.use('list_changes', { repository: scene.name })
+      assert.equal(String(newest.number), change)
+    },
+    refuse: ({ stranger, name }) => stranger.refusal('list_changes', { repository: name }),
+    code: hidden,
+  },
+  get_change: {
+    async succeed(scene) {
+      const given = await proposeChange(scene)
+      await scene.agent.use('get_change', { ...given })
+    },
+    refuse: ({ agent, name }) => agent.refusal('get_change', { repository: name, change: '999' }),
+    code: 'change_not_found',
+  },
+  propose_change: {
+    succeed: async (scene) => void (await proposeChange(scene)),
+    refuse: ({ agent, name }) =>
+      agent.refusal('propose_change', { repository: name, source: 'none', target: 'main' }),
+    code: 'ref_not_found',
+  },
+  update_change: {
+    async succeed(scene) {
+      const given = await proposeChange(scene)
+      await scene.agent.use('update_change', { ...given, title: 'Another' })
+    },
+    refuse: ({ agent, name }) =>
+      agent.refusal('update_change', { repository: name, change: '999', title: 'Another' }),
+    code: 'change_not_found',
+  },
+  list_change_comments: {
+    async succeed(scene) {
+      const given = await proposeChange(scene)
+      await scene.agent.use('list_change_comments', { ...given })
+    },
+    refuse: ({ agent, name }) =>
+      agent.refusal('list_change_comments', { repository: name, change: '999' }),
+    code: 'change_not_found',
+  },
+  comment_on_change: {
+    async succeed(scene) {
+      const given = await proposeChange(scene)
+      await scene.agent.use('comment_on_change', { ...given, text: 'Why?' })
+    },
+    refuse: ({ agent, name }) =>
+      agent.refusal('comment_on_change', { repository: name, change: '999', text: 'Why?' }),
+    code: 'change_not_found',
+  },
+  update_change_comment: {
+    async succeed(scene) {
+      const given = await proposeChange(scene)
+      const { id: comment } = await scene.agent.use('comment_on_change', { ...given, text: 'Why?' })
+      await scene.agent.use('update_change_comment', { ...given, comment, resolved: true })
+    },
+    async refuse(scene) {
+      const given = await proposeChange(scene)
+      return scene.agent.refusal('update_change_comment', { ...given, comment: 'x', text: 'y' })
+    },
+    code: 'comment_not_found',
+  },
+  judge_change: {
+    async succeed(scene) {
+      const given = await proposeChange(scene)
+      await scene.agent.use('judge_change', { ...given, verdict: 'none', version: 1 })
+    },
+    refuse: ({ agent, name }) =>
+      agent.refusal('judge_change', {
+        repository: name,
+        change: '999',
+        verdict: 'none',
+        version: 1,
+      }),
+    code: 'change_not_found',
+  },
+  land_change: {
+    async succeed(scene) {
+      const given = await proposeChange(scene)
+      await scene.agent.use('land_change', { ...given, method: 'squash' })
+    },
+    refuse: ({ agent, name }) =>
+      agent.refusal('land_change', { repository: name, change: '999', method: 'squash' }),
+    code: 'change_not_found',
   },
   list_caches: {
     async succeed(scene) {

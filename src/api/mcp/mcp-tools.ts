@@ -18,6 +18,8 @@ const repository = { name: 'repository', description: 'name of the repository' }
 const run = { name: 'run', description: 'id of the run' }
 const commit = { name: 'commit', description: 'id of the commit, or a branch or tag' }
 const wholeCommit = { name: 'commit', description: 'whole id of the commit' }
+const change = { name: 'change', description: 'number of the change' }
+const comment = { name: 'comment', description: 'id of the comment' }
 const cache = { name: 'cache', description: 'id of the cache' }
 const push = { name: 'push', description: 'id of the push' }
 const namespace = { name: 'namespace', description: 'name of the namespace' }
@@ -324,6 +326,91 @@ export const mcpTools: McpTool[] = [
     operationId: 'reportStatus',
     effect: 'changes',
     pathArguments: { name: repository, commit: wholeCommit },
+  },
+  {
+    name: 'list_changes',
+    title: 'List changes',
+    description:
+      'Lists what is proposed for branches of a repository, newest first: of a state (open, landed, abandoned), for ' +
+      'a branch, or of a user.',
+    operationId: 'listChanges',
+    effect: 'reads',
+    pathArguments: { name: repository },
+    defaults: page,
+  },
+  {
+    name: 'get_change',
+    title: 'Get a change',
+    description:
+      'Gets a change with its versions and verdicts, and with what is missing for landing it. Compare base and ' +
+      'commit of a version for its files; git fetches it by its ref.',
+    operationId: 'getChange',
+    effect: 'reads',
+    pathArguments: { name: repository, number: change },
+  },
+  {
+    name: 'propose_change',
+    title: 'Propose a change',
+    description:
+      'Proposes the commits of a branch for another one; pushes to the branch make further versions. Without a ' +
+      'branch, propose with git: git push origin HEAD:refs/for/main.',
+    operationId: 'openChange',
+    effect: 'adds',
+    pathArguments: { name: repository },
+  },
+  {
+    name: 'update_change',
+    title: 'Edit, abandon or reopen a change',
+    description: 'Changes the title or description of a change, abandons it or opens it again.',
+    operationId: 'updateChange',
+    effect: 'changes',
+    pathArguments: { name: repository, number: change },
+  },
+  {
+    name: 'list_change_comments',
+    title: 'List the comments on a change',
+    description:
+      'Lists the comments on a change, oldest first. currentLine is where a line is in the last version.',
+    operationId: 'listChangeComments',
+    effect: 'reads',
+    pathArguments: { name: repository, number: change },
+    defaults: page,
+  },
+  {
+    name: 'comment_on_change',
+    title: 'Comment on a change',
+    description:
+      'Comments on a change, on a file of a version, or on a line of it; or replies to another comment.',
+    operationId: 'commentOnChange',
+    effect: 'adds',
+    pathArguments: { name: repository, number: change },
+  },
+  {
+    name: 'update_change_comment',
+    title: 'Edit a comment, or resolve its thread',
+    description: 'Edits a comment of the user of the token, or resolves or reopens a thread.',
+    operationId: 'updateChangeComment',
+    effect: 'changes',
+    pathArguments: { name: repository, number: change, id: comment },
+  },
+  {
+    name: 'judge_change',
+    title: 'Approve a change, or request changes',
+    description:
+      'Gives the verdict of the user of the token on the last version of a change, or withdraws it. It counts if ' +
+      'the user may push and has not proposed the change.',
+    operationId: 'judgeChange',
+    effect: 'changes',
+    pathArguments: { name: repository, number: change },
+  },
+  {
+    name: 'land_change',
+    title: 'Land a change',
+    description:
+      'Lands the last version of a change on its branch. It is a push, which undo_push can undo.',
+    operationId: 'landChange',
+    effect: 'changes',
+    pathArguments: { name: repository, number: change },
   },
   {
     name: 'list_caches',
