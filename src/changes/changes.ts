@@ -95,6 +95,13 @@ type Dependencies = {
   repositories: Pick<Repositories, 'roleOfUser'>
 }
 
+type CatchUpOptions = {
+  /** Who has pushed; the user who has proposed the change when that is unknown. */
+  actor?: Actor | undefined
+  /** Whether a change may have landed although its branch has not moved. */
+  comparesTarget?: boolean
+}
+
 export function createChanges(dependencies: Dependencies): Changes {
   const { db, git, publish, clock, log, baseUrl, proposals, makeVersion, mergeBranch, checkPush } =
     dependencies
@@ -107,7 +114,10 @@ export function createChanges(dependencies: Dependencies): Changes {
     const change = /^[1-9]\d{0,8}$/.test(number)
       ? await findChange(db, { repositoryId: repository.id, number: Number(number) })
       : undefined
-    if (change?.state === 'open' && (await catchUpAll(repository, [change])))
+    if (
+      change?.state === 'open' &&
+      (await catchUpAll(repository, [change], { comparesTarget: true }))
+    )
       return find(repository, number)
     if (change) return change
     throw new Problem('change_not_found', `There is no change ${number} in this repository.`)
@@ -164,7 +174,7 @@ export function createChanges(dependencies: Dependencies): Changes {
   async function catchUp(
     repository: Repository,
     change: ChangeRow,
-    actor: Actor = { id: '', username: change.username },
+    { actor = { id: '', username: change.username }, comparesTarget }: CatchUpOptions,
   ): Promise<boolean> {
     const { number, target, source, version } = change
     const { path } = repository
@@ -172,26 +182,29 @@ export function createChanges(dependencies: Dependencies): Changes {
     const tip = values.get(target) ?? zeroId
     const commitId = values.get(source) ?? change.commitId
     if (commitId === zeroId || tip === zeroId) return false
+    const hasMoved = commitId !== change.commitId
+    // Each comparison takes a process of git.
+    if (!hasMoved && !comparesTarget) return false
     if (await isAncestor(git, path, commitId, tip)) {
       await recordLanded(actor, repository, { changes: [{ number, version }], commit: tip })
       return true
     }
-    if (commitId === change.commitId) return false
+    if (!hasMoved) return false
     const about = { actor, repository, target, source, commitId, number }
     await makeVersion(await readProposed(git, about))
     return true
   }
 
-  /** The same for changes that follow branches. A failure is logged: the next request tries again. */
+  /** The same for several changes. A failure is logged: the next request tries again. */
   async function catchUpAll(
     repository: Repository,
     changes: readonly ChangeRow[],
-    actor?: Actor,
+    options: CatchUpOptions = {},
   ): Promise<boolean> {
     let hasChanged = false
     for (const change of changes) {
       try {
-        if (await catchUp(repository, change, actor)) hasChanged = true
+        if (await catchUp(repository, change, options)) hasChanged = true
       } catch (error) {
         // Its branch has no commit in common with the target any more, for instance.
         if (!(error instanceof Problem))
@@ -230,7 +243,7 @@ export function createChanges(dependencies: Dependencies): Changes {
 
     async follow(repository, actor) {
       try {
-        await catchUpAll(repository, await listFollowing(db, repository.id), actor)
+        await catchUpAll(repository, await listFollowing(db, repository.id), { actor })
       } catch (error) {
         log.error({ err: error, repositoryId: repository.id }, 'changes not updated')
       }

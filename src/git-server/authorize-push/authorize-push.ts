@@ -163,7 +163,8 @@ export async function authorizeGuarded(
   const authorized = wasSlow ? await authorizePush(dependencies, push, updates) : first
 
   async function recheck(): Promise<void> {
-    if (performance.now() - authorizedAt < authorizedForMs) return
+    // What lands is approved at the moment when the branch moves.
+    if (!push.landing && performance.now() - authorizedAt < authorizedForMs) return
     authorizedAt = performance.now()
     // It may hold locks, so it does not wait for files of the store.
     const { recheck: reopen } = dependencies.repositories
