@@ -199,7 +199,7 @@ export function requireAllUserRights(principal: Principal): void {
 }
 
 /** Throws `token_limited` if a principal may not change a ref, given by its full name. */
-export function requireRef({ refs }: Principal, ref: string): void {
+export function requireRef({ refs }: Pick<Principal, 'refs'>, ref: string): void {
   if (refs === undefined || refs.some((pattern) => matchesPattern(ref, pattern))) return
   const detail = `This token may not change "${ref}"; it may change ${refs.join(', ') || 'no ref'}.`
   throw new Problem('token_limited', detail)

@@ -9,6 +9,7 @@ import { readRefs } from '#git/refs/refs.ts'
 import type { FindUnapproved } from '#git-server/push/proposal.ts'
 import { findChange, listChangeVersions } from './change-store.ts'
 import { type CodeOwners, codeOwnersFiles, parseCodeOwners } from './code-owners.ts'
+import { readBlob } from './read-blob.ts'
 import type { CountedVerdict } from './review.ts'
 
 type Dependencies = {
@@ -19,7 +20,6 @@ type Dependencies = {
   groupsOf: (db: Db, username: string) => Promise<string[]>
 }
 
-const fileMaxBytes = 1024 * 1024
 const pathsMaxBytes = 16 * 1024 * 1024
 const maxNamed = 3
 
@@ -48,9 +48,23 @@ export function createFindUnapproved(dependencies: Dependencies): FindUnapproved
       missing.push(
         `It needs ${approvals === 1 ? 'the approval' : `${approvals} approvals`} of ${approvals === 1 ? 'a user' : 'users'} who may push and have not made it, and has ${approving.length}.`,
       )
+    const bases = await countMergeBases(path, change)
+    // Reviewers see the difference to one of them, and a merge may bring more.
+    if (bases > 1)
+      missing.push(`It has ${bases} merge bases with its branch. Rebase it, and push it again.`)
     if (!codeOwners) return missing
     const usernames = approving.map(({ username }) => username)
     return [...missing, ...(await findUnowned(path, change, usernames))]
+  }
+
+  async function countMergeBases(
+    directory: string,
+    { target, commitId }: ChangeRow,
+  ): Promise<number> {
+    const tip = (await readRefs(directory, [target])).get(target) ?? zeroId
+    if (tip === zeroId) return 0
+    const output = await git.run(gitCommands.mergeBases(directory, tip, commitId))
+    return output.trim().split('\n').length
   }
 
   /** The paths that a change touches without the approval of one of their owners, as a sentence. */
@@ -62,6 +76,10 @@ export function createFindUnapproved(dependencies: Dependencies): FindUnapproved
     const tip = (await readRefs(directory, [target])).get(target) ?? zeroId
     const owners = tip === zeroId ? undefined : await readCodeOwners(directory, tip)
     if (!owners) return []
+    if (owners === 'unreadable')
+      return [
+        'The CODEOWNERS of its branch has more than 1 MiB or 5000 rules, so it cannot be read.',
+      ]
     const base = (await findMergeBase(git, directory, tip, commitId)) ?? tip
     const command = gitCommands.listChanges(directory, base, commitId)
     const output = await git.runUpTo(pathsMaxBytes, command)
@@ -83,13 +101,20 @@ export function createFindUnapproved(dependencies: Dependencies): FindUnapproved
     })
   }
 
-  async function readCodeOwners(directory: string, tip: string): Promise<CodeOwners | undefined> {
+  /** The first file of the names that CODEOWNERS may have; undefined for none. */
+  async function readCodeOwners(
+    directory: string,
+    tip: string,
+  ): Promise<CodeOwners | 'unreadable' | undefined> {
     const names = codeOwnersFiles.map((file) => `${tip}:${file}`)
     const found = await findObjects(git, directory, names)
-    const id = names.map((name) => found.get(name)).find((one) => one !== undefined)
-    if (id === undefined) return undefined
-    const content = await git.runUpTo(fileMaxBytes, gitCommands.printBlob(directory, id))
-    return content && parseCodeOwners(content.toString('utf8'))
+    for (const name of names) {
+      const id = found.get(name)
+      const content = id === undefined ? undefined : await readBlob(git, directory, id)
+      if (content === 'large') return 'unreadable'
+      if (content) return parseCodeOwners(content.toString('utf8')) ?? 'unreadable'
+    }
+    return undefined
   }
 
   return async (repository, landing, rule) => {

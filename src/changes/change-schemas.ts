@@ -13,9 +13,14 @@ const Title = Type.String({
   description: 'its title',
 })
 const Description = Type.String({
+  ...textForm(
+    `a text of at most ${descriptionMaxLength} characters without NUL`,
+    `^[^\\0]{0,${descriptionMaxLength}}$`,
+  ),
   description: 'its description, Markdown',
-  maxLength: descriptionMaxLength,
 })
+/** A branch, or a user, given by name. */
+const Name = textForm('1 to 250 characters on one line', '^[^\\p{Cc}]{1,250}$')
 const ChangeState = Type.Enum([...states], { description: '`open`, `landed` or `abandoned`' })
 
 export const ChangeQuery = Type.Object({
@@ -26,25 +31,22 @@ export const ChangeQuery = Type.Object({
     ),
   ),
   state: Type.Optional(Type.Enum([...states], { description: 'only changes in this state' })),
-  target: Type.Optional(
-    Type.String({ description: 'only changes for this branch', maxLength: 250 }),
-  ),
+  target: Type.Optional(Type.String({ ...Name, description: 'only changes for this branch' })),
   source: Type.Optional(
     Type.String({ description: 'only changes that follow this branch', maxLength: 250 }),
   ),
   username: Type.Optional(
-    Type.String({ description: 'only changes that this user has proposed', maxLength: 100 }),
+    Type.String({ ...Name, description: 'only changes that this user has proposed' }),
   ),
 })
 
 export const ChangeBody = Type.Object(
   {
     source: Type.String({
+      ...Name,
       description: 'the branch with the commits; its pushes make further versions',
-      minLength: 1,
-      maxLength: 250,
     }),
-    target: Type.String({ description: 'the branch that it is for', minLength: 1, maxLength: 250 }),
+    target: Type.String({ ...Name, description: 'the branch that it is for' }),
     title: Type.Optional(Title),
     description: Type.Optional(Description),
   },
@@ -68,7 +70,11 @@ export const LandBody = Type.Object(
   {
     method: MergeMethod,
     version: Type.Optional(
-      Type.Integer({ description: 'the version that must be the last one', minimum: 1 }),
+      Type.Integer({
+        description: 'the version that must be the last one',
+        minimum: 1,
+        maximum: 100_000_000,
+      }),
     ),
     message: Type.Optional(
       Type.String({

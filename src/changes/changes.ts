@@ -7,6 +7,7 @@ import { Problem, type ProblemCode } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { ChangeRow, ChangeVersionRow } from '#database/schema.ts'
 import type { Actor, Publish } from '#events/events.ts'
+import { gitCommands } from '#git/process/commands.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { isAncestor } from '#git/refs/ancestry.ts'
 import { versionName, zeroId } from '#git/refs/ref-name.ts'
@@ -43,7 +44,7 @@ import {
   lockChange,
   updateChange,
 } from './change-store.ts'
-import { readProposed, urlOfChange } from './proposals.ts'
+import { readProposed, requireFewOpen, urlOfChange } from './proposals.ts'
 import { createReview, type Review } from './review.ts'
 
 type Change = Static<typeof ChangeSchema>
@@ -89,6 +90,7 @@ type Dependencies = {
   log: Log
   baseUrl: () => string
   proposals: Pick<Proposals, 'land'>
+  pusherOf: (repository: Repository, ref: string, id: string) => Promise<string | undefined>
   makeVersion: (proposal: Proposal) => Promise<VersionNumber>
   mergeBranch: MergeBranch
   checkPush: CheckPush
@@ -103,8 +105,19 @@ type CatchUpOptions = {
 }
 
 export function createChanges(dependencies: Dependencies): Changes {
-  const { db, git, publish, clock, log, baseUrl, proposals, makeVersion, mergeBranch, checkPush } =
-    dependencies
+  const {
+    db,
+    git,
+    publish,
+    clock,
+    log,
+    baseUrl,
+    proposals,
+    pusherOf,
+    makeVersion,
+    mergeBranch,
+    checkPush,
+  } = dependencies
 
   const review = createReview(dependencies)
   const { verdicts } = review
@@ -185,12 +198,13 @@ export function createChanges(dependencies: Dependencies): Changes {
     const hasMoved = commitId !== change.commitId
     // Each comparison takes a process of git.
     if (!hasMoved && !comparesTarget) return false
-    if (await isAncestor(git, path, commitId, tip)) {
+    if (await isAncestor(git, path, change.commitId, tip)) {
       await recordLanded(actor, repository, { changes: [{ number, version }], commit: tip })
       return true
     }
     if (!hasMoved) return false
-    const about = { actor, repository, target, source, commitId, number }
+    const pushedBy = await pusherOf(repository, source, commitId)
+    const about = { actor, repository, target, source, commitId, number, pushedBy }
     await makeVersion(await readProposed(git, about))
     return true
   }
@@ -212,6 +226,18 @@ export function createChanges(dependencies: Dependencies): Changes {
       }
     }
     return hasChanged
+  }
+
+  /** Throws `update_refused` for a change with merges, which a rebase leaves out with what they changed. */
+  async function refuseMerges(
+    { path }: Repository,
+    { target, commitId }: ChangeRow,
+  ): Promise<void> {
+    const range = `${target}..${commitId}`
+    if ((await git.run(gitCommands.listMerges(path, range))) === '') return
+    const detail =
+      'The change has merge commits, which a rebase leaves out. Land it with another method.'
+    throw new Problem('update_refused', detail)
   }
 
   async function recordLanded(
@@ -259,8 +285,10 @@ export function createChanges(dependencies: Dependencies): Changes {
       const ref = branchPrefix + source
       const commitId = (await readRefs(repository.path, [ref])).get(ref) ?? zeroId
       if (commitId === zeroId) throw new Problem('ref_not_found', `There is no branch "${source}".`)
+      if (title?.trim() === '') throw emptyTitle()
+      const pushedBy = await pusherOf(repository, ref, commitId)
       const proposal = await readProposed(git, {
-        ...{ actor: principal, repository, commitId, title, description },
+        ...{ actor: principal, repository, commitId, title, description, pushedBy },
         target: branchPrefix + target,
         source: ref,
       })
@@ -280,6 +308,9 @@ export function createChanges(dependencies: Dependencies): Changes {
         if (!(await lockRepositorySummary(tx, repository.id))) throw repositoryGone(repository)
         const change = (await lockChange(tx, found)) ?? found
         if (change.state === 'landed' && body.state !== undefined) throw closed(change)
+        if (body.title?.trim() === '') throw emptyTitle()
+        const isReopened = change.state === 'abandoned' && body.state === 'open'
+        if (isReopened) await requireFewOpen(tx, repository, change)
         const wanted = { ...change, ...body }
         const changed = (['title', 'description', 'state'] as const).filter(
           (name) => wanted[name] !== change[name],
@@ -303,10 +334,11 @@ export function createChanges(dependencies: Dependencies): Changes {
       const change = await find(repository, number)
       if (version !== undefined && version !== change.version) {
         const detail = `The last version of change ${change.number} is ${change.version}, not ${version}; look at it first.`
-        throw new Problem('ref_moved', detail)
+        throw new Problem('version_outdated', detail)
       }
       const [first] = await missingFor(principal, repository, change)
       if (first) throw new Problem(first.code, first.detail)
+      if (method === 'rebase') await refuseMerges(repository, change)
       const hasMessage = method === 'merge' || method === 'squash'
       const landing = { changes: [{ number: change.number, version: change.version }] }
       const made = await mergeBranch(
@@ -323,6 +355,10 @@ export function createChanges(dependencies: Dependencies): Changes {
       return describe(principal, repository, await find(repository, number))
     },
   }
+}
+
+function emptyTitle(): Problem {
+  return invalid([{ pointer: '/title', detail: 'must have a character that is visible.' }])
 }
 
 const toMissing = ({ code, message }: Problem) => ({ code, detail: message })

@@ -2,6 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseCodeOwners } from './code-owners.ts'
 
+function parse(file: string) {
+  const owners = parseCodeOwners(file)
+  assert.ok(owners)
+  return owners
+}
+
 const text = `# The last rule that matches counts.
 *             @ada
 *.js          @grace   # in any folder
@@ -10,8 +16,9 @@ docs/*        docs@example.com @writers
 apps/         @apps
 /scripts/**/x @deep
 /free
+/a\\ b/ @spaced
 `
-const { ownersOf } = parseCodeOwners(text)
+const { ownersOf } = parse(text)
 
 test('the last pattern that matches a path says whose it is', () => {
   const expected: Record<string, string[]> = {
@@ -19,7 +26,8 @@ test('the last pattern that matches a path says whose it is', () => {
     'src/a.js': ['grace'],
     'build/logs/today/x.txt': ['ops', 'group:oncall'],
     'old/build/logs/x.txt': ['ada'],
-    'docs/start.md': ['writers'],
+    'docs/start.md': ['docs@example.com', 'writers'],
+    'a b/q': ['spaced'],
     'docs/more/start.md': ['ada'],
     'src/apps/x.ts': ['apps'],
     apps: ['ada'],
@@ -32,7 +40,12 @@ test('the last pattern that matches a path says whose it is', () => {
 })
 
 test('a file of odd lines is read without complaint', () => {
-  const odd = parseCodeOwners('\n@ada\n*\n[a-z] @x\n***** @y\n/ @z\n')
+  const odd = parse('\n@ada\n*\n[a-z] @x\n***** @y\n/ @z\n')
   assert.deepEqual(odd.ownersOf('a'), ['y'])
-  assert.deepEqual(parseCodeOwners('').ownersOf('a'), [])
+  assert.deepEqual(parse('').ownersOf('a'), [])
+})
+
+test('what cannot be read whole is not read in part', () => {
+  assert.equal(parseCodeOwners('* @a\n'.repeat(5001)), undefined)
+  assert.deepEqual(parse('/sec/ @acme/security').ownersOf('sec/s'), ['acme/security'])
 })

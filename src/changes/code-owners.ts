@@ -15,26 +15,39 @@ export const codeOwnersFiles = [
 ]
 
 const maxRules = 5000
-const maxOwners = 50
-const wordMaxLength = 1000
 
 /**
  * Parses a CODEOWNERS file as GitHub documents it: a pattern as of `.gitignore`, without `!` and `[ ]`, and owners. The last
- * rule that matches a path counts. `@name` is a user, `@group:NAME` a group of the login; other owners, such as email
- * addresses, have no users here.
+ * rule that matches a path counts. `@name` is a user, `@group:NAME` a group of the login; what is neither, such as an email
+ * address, is an owner who cannot approve. Undefined for a file with too many rules.
  */
-export function parseCodeOwners(text: string): CodeOwners {
+export function parseCodeOwners(text: string): CodeOwners | undefined {
   const rules: OwnerRule[] = []
   for (const line of text.split('\n')) {
-    const [pattern = '', ...words] = line.split('#')[0]?.trim().split(/\s+/) ?? []
-    if (pattern === '' || pattern.length > wordMaxLength || rules.length === maxRules) continue
-    const owners = words
-      .filter((word) => /^@[^@/]+$/.test(word))
-      .slice(0, maxOwners)
-      .map((word) => word.slice(1))
-    rules.push({ matches: toMatcher(pattern), owners })
+    const [pattern = '', ...words] = wordsOf(line)
+    if (pattern === '') continue
+    if (rules.length === maxRules) return undefined
+    rules.push({ matches: toMatcher(pattern), owners: words.map((word) => word.replace(/^@/, '')) })
   }
   return { ownersOf: (path) => rules.findLast(({ matches }) => matches(path))?.owners ?? [] }
+}
+
+/** The words of a line up to a comment; a backslash makes the next character part of a word. */
+function wordsOf(line: string): string[] {
+  const words: string[] = []
+  let word = ''
+  for (let at = 0; at < line.length; at++) {
+    const character = line[at] ?? ''
+    if (character === '#') break
+    if (/\s/.test(character)) {
+      if (word !== '') words.push(word)
+      word = ''
+    } else {
+      if (character === '\\') at += 1
+      word += line[at] ?? ''
+    }
+  }
+  return word === '' ? words : [...words, word]
 }
 
 /** Matches paths with a pattern: `*` within a name, `**` across folders, a folder with all that is in it. */

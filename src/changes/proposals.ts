@@ -1,4 +1,5 @@
 import type { Clock } from '#base/clock.ts'
+import { printable } from '#base/format.ts'
 import { Problem } from '#base/problem.ts'
 import type { ChangeRow, Db } from '#database/schema.ts'
 import type { Actor, Event, Publish } from '#events/events.ts'
@@ -52,6 +53,7 @@ export type ProposedCommit = {
   source: string
   commitId: string
   number?: number | undefined
+  pushedBy?: string | undefined
   topic?: string | undefined
   title?: string | undefined
   description?: string | undefined
@@ -63,7 +65,7 @@ export type ProposedCommit = {
  */
 export async function readProposed(
   git: Git,
-  { actor, repository, target, source, commitId, number, ...given }: ProposedCommit,
+  { actor, repository, target, source, commitId, number, pushedBy, ...given }: ProposedCommit,
 ): Promise<Proposal> {
   const { path } = repository
   const branch = target.slice(branchPrefix.length)
@@ -71,7 +73,7 @@ export async function readProposed(
   if (tip === zeroId)
     throw new Problem('ref_not_found', `There is no branch "${branch}" to propose a change for.`)
   await using objects = await openObjects(git, path)
-  const { message, changeId } = await readMessage(objects, commitId)
+  const { message, changeId, treeId } = await readMessage(objects, commitId)
   const baseId = await findMergeBase(git, path, tip, commitId)
   if (baseId === undefined) {
     const detail = `The commit ${commitId} and "${branch}" have no commit in common, so it cannot land there.`
@@ -79,12 +81,15 @@ export async function readProposed(
   }
   if (baseId === commitId)
     throw new Problem('nothing_changed', `"${branch}" has the commit ${commitId} already.`)
-  const patchId = await patchIdOf(git, path, { baseId, commitId })
+  const patches = await patchIdOf(git, path, { baseId, commitId })
+  const patchId = `${patches}:${treeId}`
   const [subject = '', ...rest] = message.trimStart().split('\n')
-  const title = (given.title ?? subject.trim()) || `Commit ${commitId.slice(0, 12)}`
-  const description = given.description ?? rest.join('\n').trim()
+  // A database stores no NUL.
+  const title =
+    given.title?.trim() || printable(subject).trim() || `Commit ${commitId.slice(0, 12)}`
+  const description = given.description ?? rest.join('\n').replaceAll('\0', '').trim()
   return {
-    ...{ actor, repository, target, source, commitId, number, baseId, patchId },
+    ...{ actor, repository, target, source, commitId, number, baseId, patchId, pushedBy },
     topic: given.topic === undefined ? changeId : `topic:${given.topic}`,
     title: title.slice(0, titleMaxLength),
     description: description.slice(0, descriptionMaxLength),
@@ -95,15 +100,15 @@ export async function readProposed(
 async function readMessage(
   objects: ObjectReader,
   id: string,
-): Promise<{ message: string; changeId: string }> {
+): Promise<{ message: string; changeId: string; treeId: string }> {
   const commit = await objects.read(id, commitMaxBytes).catch(() => undefined)
   if (commit?.type !== 'commit')
     throw new Problem('objects_refused', `${id} is no commit, or a commit of more than 1 MiB.`)
-  const { message } = parseCommit(commit.content)
+  const { message, tree } = parseCommit(commit.content)
   const head = commit.content.toString('latin1').split('\n\n')[0] ?? ''
   const [, trailer] = /^Change-Id: (I[0-9a-f]{8,64})\s*$/m.exec(message.slice(-4096)) ?? []
   const [, header] = /^change-id ([a-z0-9]{8,64})$/m.exec(head) ?? []
-  return { message, changeId: trailer ?? header ?? '' }
+  return { message, changeId: trailer ?? header ?? '', treeId: tree }
 }
 
 export function createProposals({
@@ -154,10 +159,7 @@ export function createProposals({
         return { number: change.number, version: change.version + 1 }
       }
       const { repository, actor } = proposal
-      const limit = repository.role === 'read' ? maxOpen.read : maxOpen.other
-      const { username } = actor
-      if ((await countOpen(db, { repositoryId: repository.id, username })) >= limit)
-        throw tooManyChanges(limit)
+      await requireFewOpen(db, repository, actor)
       return { number: (await lastNumber(db, repository.id)) + 1, version: 1 }
     },
 
@@ -181,7 +183,7 @@ export function createProposals({
         commitId,
         baseId,
         patchId,
-        username,
+        username: proposal.pushedBy ?? username,
         createdAt: now,
       })
       const data = { number, target, version, commit: commitId, title: change.title }
@@ -219,6 +221,16 @@ export function createProposals({
       ]
     },
   }
+}
+
+/** Throws `too_many_changes` when a user has as many open changes as it may. */
+export async function requireFewOpen(
+  db: Db,
+  { id: repositoryId, role }: Repository,
+  { username }: { username: string },
+): Promise<void> {
+  const limit = role === 'read' ? maxOpen.read : maxOpen.other
+  if ((await countOpen(db, { repositoryId, username })) >= limit) throw tooManyChanges(limit)
 }
 
 function tooManyChanges(limit: number): Problem {

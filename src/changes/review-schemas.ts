@@ -2,7 +2,10 @@ import { Type } from 'typebox'
 import { closed, field, textForm } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 
-const Text = Type.String({ description: 'its text, Markdown', minLength: 1, maxLength: 16_384 })
+const Text = Type.String({
+  ...textForm('a text of 1 to 16,384 characters without NUL', '^[^\\0]{1,16384}$'),
+  description: 'its text, Markdown',
+})
 const Side = Type.Enum(['new', 'old'] as const, {
   description: 'whether the line is of the version (`new`), or of its base (`old`)',
 })
@@ -17,6 +20,7 @@ export const CommentBody = Type.Object(
       Type.Integer({
         description: 'the version that it is on; the last one by default',
         minimum: 1,
+        maximum: 100_000_000,
       }),
     ),
     path: Type.Optional(
@@ -26,7 +30,11 @@ export const CommentBody = Type.Object(
       }),
     ),
     line: Type.Optional(
-      Type.Integer({ description: 'the line of the file that it is on', minimum: 1 }),
+      Type.Integer({
+        description: 'the line of the file that it is on',
+        minimum: 1,
+        maximum: 100_000_000,
+      }),
     ),
     side: Type.Optional(Side),
   },
@@ -51,6 +59,7 @@ export const VerdictBody = Type.Object(
     version: Type.Integer({
       description: 'the version that was looked at, the last one',
       minimum: 1,
+      maximum: 100_000_000,
     }),
   },
   closed,

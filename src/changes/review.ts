@@ -1,4 +1,6 @@
 import type { Static } from 'typebox'
+import { requireRef } from '#access/may.ts'
+import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { forEachConcurrently } from '#base/for-each-concurrently.ts'
 import { isId, newId } from '#base/ids.ts'
@@ -21,6 +23,7 @@ import { repositoryGone } from '#repositories/repository-errors.ts'
 import { lockRepositorySummary } from '#repositories/repository-summary-store.ts'
 import { listChangeVersions, lockChange } from './change-store.ts'
 import { followLines } from './follow-line.ts'
+import { readBlob } from './read-blob.ts'
 import type { CommentBody, CommentEditBody, CommentSchema, VerdictBody } from './review-schemas.ts'
 import {
   countComments,
@@ -68,7 +71,7 @@ export type Review = {
   ) => Promise<Comment>
   /** Gives a verdict or withdraws it. Throws `verdict_refused`, `version_outdated` and `change_closed`. */
   judge: (
-    actor: Actor,
+    actor: Actor & Pick<Principal, 'refs'>,
     repository: Repository,
     change: ChangeRow,
     body: Static<typeof VerdictBody>,
@@ -101,12 +104,17 @@ export function createReview({ db, git, publish, clock, repositories }: Dependen
     { path: directory }: Repository,
     { commitId, baseId }: ChangeVersionRow,
     { path, side }: { path: string; side: 'new' | 'old' },
+    line: number | undefined,
   ): Promise<void> {
     const name = `${side === 'old' ? baseId : commitId}:${path}`
     // Git resolves these relative to a directory.
     const isPlain = path.split('/').every((part) => !['', '.', '..'].includes(part))
-    if (isPlain && (await findObjects(git, directory, [name])).size > 0) return
-    throw new Problem('path_absent', `The version has no file "${path}" on the side "${side}".`)
+    const id = isPlain ? (await findObjects(git, directory, [name])).get(name) : undefined
+    const content = id === undefined ? undefined : await readBlob(git, directory, id)
+    if (content === undefined)
+      throw new Problem('path_absent', `The version has no file "${path}" on the side "${side}".`)
+    if (line !== undefined && content !== 'large' && countLines(content) < line)
+      throw new Problem('path_absent', `The file "${path}" has only ${countLines(content)} lines.`)
   }
 
   async function describe(
@@ -187,7 +195,7 @@ export function createReview({ db, git, publish, clock, repositories }: Dependen
       const on = (await listChangeVersions(db, change)).find((known) => known.version === number)
       if (!on) throw invalid([{ pointer: '/version', detail: 'is not a version of this change.' }])
       const given = { path: path ?? '', side: side ?? 'new' }
-      if (path !== undefined) await requireFile(repository, on, given)
+      if (path !== undefined) await requireFile(repository, on, given, line)
       const now = clock.now()
       const id = newId(now)
       const place = first
@@ -239,6 +247,8 @@ export function createReview({ db, git, publish, clock, repositories }: Dependen
 
     async judge(actor, repository, change, { verdict, version }) {
       const { username } = actor
+      // It counts for the branch, as a push to it would.
+      requireRef(actor, change.target)
       await write(repository, change, async (tx, locked) => {
         const { number, state } = locked
         if (state !== 'open') throw new Problem('change_closed', `Change ${number} is ${state}.`)
@@ -264,7 +274,7 @@ export function createReview({ db, git, publish, clock, repositories }: Dependen
       const counted: CountedVerdict[] = []
       for (const { username, verdict, version, createdAt } of await listVerdicts(db, change)) {
         const of = versions.find((known) => known.version === version)
-        const isSame = last !== undefined && of?.patchId === last.patchId
+        const isSame = last !== undefined && of !== undefined && hasSamePatches(of, last)
         const isOwn = username === change.username || username === last?.username
         const counts = isSame && !isOwn && (await mayJudge(username, change.repositoryId))
         counted.push({ username, verdict, version, createdAt, counts })
@@ -282,6 +292,22 @@ export function createReview({ db, git, publish, clock, repositories }: Dependen
     const role = await repositories.roleOfUser(username, repositoryId)
     return role !== undefined && role !== 'read'
   }
+}
+
+/**
+ * Whether two versions make the same changes to the same files: with the same base the files are the same, and with another
+ * one the patches, wherever they apply.
+ */
+function hasSamePatches(one: ChangeVersionRow, other: ChangeVersionRow): boolean {
+  const [[patches, files], [otherPatches, otherFiles]] = [one, other].map(({ patchId }) =>
+    patchId.split(':'),
+  ) as [string[], string[]]
+  return patches === otherPatches && (one.baseId !== other.baseId || files === otherFiles)
+}
+
+function countLines(content: Buffer): number {
+  const lines = content.toString('latin1').split('\n')
+  return lines.at(-1) === '' ? lines.length - 1 : lines.length
 }
 
 function notAllowed(detail: string): Problem {

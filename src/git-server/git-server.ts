@@ -28,6 +28,7 @@ export type GitServer = Disposable & {
   routes: Route[]
   defaultBranches: Pushes['defaultBranches']
   checkPush: Pushes['checkPush']
+  pusherOf: Pushes['pusherOf']
   /** Makes a version of a change of a commit of the repository. */
   makeVersion: Pushes['makeVersion']
   mergeBranch: MergeBranch
@@ -127,6 +128,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     ],
     defaultBranches: pushes.defaultBranches,
     checkPush: pushes.checkPush,
+    pusherOf: pushes.pusherOf,
     makeVersion: pushes.makeVersion,
     mergeBranch: apiWrites.mergeBranch,
     authenticateLfs: lfsTokens.authenticate,

@@ -207,7 +207,8 @@ test('comments follow their lines, and threads are resolved', async () => {
   const { body: change } = await bob.get(changeOf(first.number))
   assert.deepEqual([change.comments, change.unresolvedThreads], [3, 1])
   const wrong = [{ path: 'none' }, { path: '../x' }, { line: 1 }, { version: 9 }, { text: '' }]
-  for (const one of wrong) {
+  const far = [{ ...on, line: 99 }, { ...on, line: 2 ** 53 }, { text: 'a\u0000' }]
+  for (const one of [...wrong, ...far]) {
     const refused = await ada.post(path, { text: 'x', ...one })
     assert.ok([400, 422].includes(refused.status), JSON.stringify([one, refused.body]))
   }
@@ -290,4 +291,75 @@ test('a branch with approvals changes by landing alone, when all who must have a
   assert.equal((await undo(carol)).body.code, 'branch_protected')
   assert.equal((await undo(ada)).status, 200)
   await ada.delete(protection)
+})
+
+test('a verdict is of others than those who made the version, and of what it was given for', async () => {
+  const carol = await service.client({ username: 'carol', permissions: ['everything'] })
+  await ada.post('/repos/site/collaborators', { username: 'carol', role: 'write' })
+  const fetchMain = async () => {
+    await project.git('fetch', '--quiet', ada.remote('site'), 'main')
+    await project.git('checkout', '--quiet', '--force', '-B', 'main', 'FETCH_HEAD')
+  }
+  const save = async (file: string, content: string, message: string) => {
+    await writeFile(join(project.path, file), content)
+    await project.git('add', '.')
+    await project.git('commit', '--quiet', '-m', message)
+  }
+  const countsOf = async (number: number) =>
+    (await ada.get(changeOf(number))).body.verdicts[0]?.counts
+  const approve = (client: Client, number: number, version: number) =>
+    client.put(`${changeOf(number)}/verdict`, { verdict: 'approve', version })
+  // A branch of another user: its pusher makes the version, also while the change is closed.
+  await fetchMain()
+  await project.git('checkout', '--quiet', '-B', 'made')
+  await save('made.txt', 'made\n', 'Made by Carol')
+  await project.git('push', '--quiet', carol.remote('site'), 'made')
+  const { body: made } = await bob.post('/repos/site/changes', { source: 'made', target: 'main' })
+  await approve(carol, made.number, 1)
+  assert.equal(await countsOf(made.number), false)
+  await ada.patch(changeOf(made.number), { state: 'abandoned' })
+  await save('made.txt', 'more\n', 'More by Carol')
+  await project.git('push', '--quiet', carol.remote('site'), 'made')
+  await ada.patch(changeOf(made.number), { state: 'open' })
+  await approve(carol, made.number, 2)
+  assert.equal(await countsOf(made.number), false)
+  // A branch that is reset to its target has not landed.
+  const made2 = await project.git('rev-parse', 'made')
+  await project.git('push', '--quiet', '--force', carol.remote('site'), 'main:made')
+  assert.equal((await ada.get(changeOf(made.number))).body.state, 'open')
+  await project.git('push', '--quiet', '--force', carol.remote('site'), `${made2}:made`)
+  // The same patch elsewhere in the same file is another change.
+  await fetchMain()
+  const block = (at: number) =>
+    Array.from({ length: 90 }, (_, index) => (index === at ? 'new' : 'old')).join('\n')
+  await save('blocks.txt', block(-1), 'Blocks')
+  await project.git('push', '--quiet', ada.remote('site'), 'main')
+  const moved = async (at: number) => {
+    await project.git('checkout', '--quiet', '--force', '--detach', 'main')
+    await save('blocks.txt', block(at), 'Change a block')
+    const push = ['push', '-o', 'topic=blocks', bob.remote('site'), 'HEAD:refs/for/main']
+    return Number(/Change (\d+)/.exec((await git(project.path, push)).stderr)?.[1])
+  }
+  const number = await moved(30)
+  const limited = await service.client({
+    ...{ username: 'carol', permissions: ['repo:read', 'change:write'] },
+    refs: ['refs/for/*'],
+  })
+  assert.equal((await approve(limited, number, 1)).body.code, 'token_limited')
+  await approve(carol, number, 1)
+  assert.equal(await countsOf(number), true)
+  assert.equal(await moved(60), number)
+  assert.equal(await countsOf(number), false)
+  // A rebase leaves out merges, with what these changed.
+  await project.git('checkout', '--quiet', '--force', '--detach', 'main')
+  await save('side.txt', 'side\n', 'Side')
+  const side = await project.git('rev-parse', 'HEAD')
+  await project.git('checkout', '--quiet', '--force', '--detach', 'main')
+  await save('own.txt', 'own\n', 'Own')
+  await project.git('merge', '--quiet', '--no-ff', '-m', 'Merge', side)
+  const push = ['push', bob.remote('site'), 'HEAD:refs/for/main']
+  const merged = Number(/Change (\d+)/.exec((await git(project.path, push)).stderr)?.[1])
+  const refused = await ada.post(`${changeOf(merged)}/land`, { method: 'rebase' })
+  assert.equal(refused.body.code, 'update_refused')
+  assert.equal((await ada.post(`${changeOf(merged)}/land`, { method: 'merge' })).status, 200)
 })

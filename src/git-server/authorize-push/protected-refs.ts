@@ -39,10 +39,13 @@ export async function refuseProtected(
   const guarded = await findGuarded(dependencies, repository, updates, targets)
   if (guarded.length === 0) return
   const { landing } = push
-  const reviewed = guarded.filter(({ rule }) => rule.approvals > 0 || rule.codeOwners)
+  // There is nothing to propose a change for before an owner has created the branch.
+  const reviewed = guarded.filter(
+    ({ rule, update }) => (rule.approvals > 0 || rule.codeOwners) && update.before !== zeroId,
+  )
   // An undo restores what had landed before.
   for (const one of push.via === 'undo' ? [] : reviewed) {
-    if (!landing) throw refusal(one, reviewRequired)
+    if (!landing) throw refusal(one, one.update.after === zeroId ? undeletable : reviewRequired)
     const [missing] = await dependencies.findUnapproved(repository, landing, one.rule)
     if (missing !== undefined) throw approvalRequired(one, missing)
   }
@@ -130,6 +133,7 @@ function refusal(one: Guarded, why: string): Problem {
   return new Problem(code, `${describe(one)}: ${why}`)
 }
 
+const undeletable = 'it cannot be deleted while its changes need approvals.'
 const reviewRequired =
   'changes land on it with approvals. Propose one: git push origin HEAD:refs/for/BRANCH'
 

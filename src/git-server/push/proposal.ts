@@ -30,6 +30,8 @@ export type Proposal = {
   baseId: string
   /** Identifies its patches and messages, wherever they are based. */
   patchId: string
+  /** Who has pushed the commit, where that may be another user. */
+  pushedBy?: string | undefined
   /** The change that it continues, where that is known. */
   number?: number | undefined
   /** What identifies the change among those of the user and branch; empty for nothing. */

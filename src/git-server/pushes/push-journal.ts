@@ -23,6 +23,8 @@ export type PushJournal = {
   obstacleTo: (push: FinishedPush, repository: Repository) => Promise<Obstacle | undefined>
   /** The id of the last push that changed a ref, if it is known. */
   lastOf: (repository: Repository, ref: string) => Promise<string | undefined>
+  /** Who has pushed what a ref points to, as far as it is known. */
+  pusherOf: (repository: Repository, ref: string, id: string) => Promise<string | undefined>
   /** Deletes pushes older than the retention period, except those whose commits are still retained. */
   prune: () => Promise<void>
 }
@@ -101,6 +103,13 @@ export function createPushJournal({ db, settings, clock }: Dependencies): PushJo
     async lastOf({ id }, ref) {
       const [last] = await listPushSizes(db, id, { before: '', limit: 1, ref })
       return last?.id
+    },
+
+    async pusherOf(repository, ref, id) {
+      const [last] = await listPushSizes(db, repository.id, { before: '', limit: 1, ref })
+      const [push] = last ? await findPushes(db, repository.id, [last.id]) : []
+      const isOf = push?.updates.some((update) => update.ref === ref && update.after === id)
+      return isOf ? push?.actorUsername : undefined
     },
 
     async prune() {

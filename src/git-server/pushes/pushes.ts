@@ -11,7 +11,7 @@ import type { PushAuthority } from '../push/push.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import type { DefaultBranches } from './default-branches.ts'
 import { createLocalPushLifecycle, type LocalPushParts } from './local-push-lifecycle.ts'
-import { createPushJournal } from './push-journal.ts'
+import { createPushJournal, type PushJournal } from './push-journal.ts'
 import type { PushLifecycle } from './push-lifecycle.ts'
 import { pushRoutes } from './push-routes.ts'
 import { createSharedPushLifecycle } from './shared-push-lifecycle.ts'
@@ -23,6 +23,7 @@ export type Pushes = PushAuthority & {
   routes: Route[]
   defaultBranches: DefaultBranches
   checkPush: CheckPush
+  pusherOf: PushJournal['pusherOf']
   /** Makes a version of a change of a commit of the repository. */
   makeVersion: PushLifecycle['makeVersion']
   /** Finalizes or discards every unfinished push whose git has ended. */
@@ -73,6 +74,7 @@ export function createPushes(dependencies: PushesParts): Pushes {
       return isFinished
     },
     propose: lifecycle.propose,
+    pusherOf: journal.pusherOf,
     makeVersion: lifecycle.makeVersion,
     routes: pushRoutes({ db, repositories, pushJournal: journal, undo }),
     defaultBranches: lifecycle.defaultBranches,

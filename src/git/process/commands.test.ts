@@ -110,6 +110,8 @@ test('git knows every command and its options', () => {
       logWithFiles: [other, '1', commit, `^${commit}`],
       logTip: [other, commit],
       diffLines: [other, commit, withFile, 'one.txt'],
+      mergeBases: [other, commit, commit],
+      listMerges: [other, `${commit}..${commit}`],
       logPatches: [other, `${commit}..${commit}`],
       logAlone: [other, '1', '0', commit],
       isAncestor: [other, commit, commit],

@@ -307,6 +307,7 @@ export const gitCommands = {
     '--topo-order',
     '--format=commit%n%w(0,1,1)%an <%ae>%n%B',
     '--patch',
+    '--unified=20',
     '--text',
     '--root',
     '--full-index',
@@ -575,6 +576,24 @@ export const gitCommands = {
     '--',
   ],
   // Exits with 1 when two commits have no common ancestor.
+  mergeBases: (directory: string, ours: string, theirs: string) => [
+    `--git-dir=${directory}`,
+    'merge-base',
+    '--all',
+    '--end-of-options',
+    ours,
+    theirs,
+  ],
+  // The merges of a range of commits.
+  listMerges: (directory: string, range: string) => [
+    `--git-dir=${directory}`,
+    'rev-list',
+    '--min-parents=2',
+    '--max-count=1',
+    '--end-of-options',
+    range,
+    '--',
+  ],
   mergeBase: (directory: string, one: string, other: string) => [
     `--git-dir=${directory}`,
     'merge-base',
