@@ -45,6 +45,7 @@ export const ChangeBody = Type.Object(
     source: Type.String({
       ...Name,
       description: 'the branch with the commits; its pushes make further versions',
+      examples: ['feature'],
     }),
     target: Type.String({ ...Name, description: 'the branch that it is for' }),
     title: Type.Optional(Title),

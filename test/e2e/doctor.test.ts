@@ -207,6 +207,7 @@ describe('svc doctor beside a running server', exhaustive, () => {
   })
 
   test('finds no fault while repositories are created, pushed to and deleted', async () => {
+    await service.admin.post('/repos', { name: 'with-sha256', objectFormat: 'sha256' })
     await using pool = await createCommitPool(100)
     const commits = Array.from({ length: 100 }, () => pool.next())
     let isOver = false

@@ -9,6 +9,7 @@ const samples: Record<string, unknown> = {
   name: 'site',
   branch: 'main',
   commit: '60e19c2d4f1b7a8e3c5d9f0a1b2c3d4e5f607182',
+  commits: '60e19c2d4f1b7a8e3c5d9f0a1b2c3d4e5f607182',
   defaultBranch: 'main',
   base: 'main',
   head: 'feature',
@@ -113,6 +114,8 @@ function streamQuery({ parameters }: StreamRoute): string {
 function sampleOf(schema: JsonSchema, name: string): unknown {
   const main = mainOf(schema)
   const { type, const: constant, enum: values, properties, required = [], items, minimum } = main
+  const [example] = main.examples ?? []
+  if (example !== undefined) return example
   if (constant !== undefined) return constant
   if (properties) {
     const known = required.length > 0 ? required : Object.keys(properties).slice(0, 1)

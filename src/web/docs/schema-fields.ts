@@ -16,6 +16,7 @@ export type JsonSchema = {
   enum?: unknown[]
   pattern?: string
   minimum?: number
+  examples?: unknown[]
   description?: string
   properties?: Record<string, JsonSchema>
   patternProperties?: Record<string, JsonSchema>

@@ -174,20 +174,26 @@ async function folderFindings(path: string): Promise<Findings> {
   return findings
 }
 
-// The lines that `git init --bare` writes, depending on the file system.
+// The lines that `git init --bare` writes, depending on the file system and the object format.
 const usual =
-  /^(\[core\]|(repositoryformatversion|filemode|bare|symlinks|ignorecase|precomposeunicode) = (0|true|false))$/i
+  /^(\[core\]|(filemode|bare|symlinks|ignorecase|precomposeunicode) = (true|false)|repositoryformatversion = [01]|\[extensions\]|objectformat = sha(1|256))$/i
+const plainConfig =
+  '[core]\\n\\trepositoryformatversion = 0\\n\\tfilemode = true\\n\\tbare = true\\n'
+const sha256Config = `${plainConfig.replace(' = 0', ' = 1')}[extensions]\\n\\tobjectformat = sha256\\n`
 
 function configFindings(path: string, config: string | undefined): Findings {
   const lines = (config ?? '').split('\n').map((line) => line.trim())
   const odd = lines.find((line) => line !== '' && !/^[#;]/.test(line) && !usual.test(line))
   if (config !== undefined && odd === undefined) return []
   const file = join(path, 'config')
+  const writing = (content: string) => `printf '${content}' > ${shellWord(file)}`
   return warning(
     config === undefined
       ? `${file} is missing.`
       : `${file} has a line that svc did not write: ${odd}`,
-    `Unless this is intended, reset the file: printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfilemode = true\\n\\tbare = true\\n' > ${shellWord(file)}`,
+    config === undefined
+      ? `Write it: ${writing(plainConfig)}; or, if the ids of its commits have 64 digits: ${writing(sha256Config)}`
+      : `Unless this is intended, reset the file: ${writing(/sha256/i.test(config) ? sha256Config : plainConfig)}`,
   )
 }
 
