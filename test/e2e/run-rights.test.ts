@@ -223,6 +223,7 @@ const aboutRefs = new Set([
   'setRef',
   'deleteRef',
   'undoPush',
+  'landChange',
 ])
 
 test('a token for some refs changes no part of a repository but refs, on any route', async () => {

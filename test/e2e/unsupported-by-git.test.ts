@@ -53,7 +53,7 @@ describe('unknown push options', () => {
         named,
         wanted.map(
           (option) =>
-            `The push option "${option}" has no effect. The options are wait, ci.skip, ci.input.NAME=value, and leak.allow with the id of a finding.`,
+            `The push option "${option}" has no effect. The options are wait, ci.skip, ci.input.NAME=value, topic=NAME, and leak.allow with the id of a finding.`,
         ),
       )
       const refs = await tryGit('/', 'ls-remote', remotes.http, `options-${transport}`)
