@@ -1,4 +1,6 @@
 import { toNamespaceOperation } from '#base/repository-name.ts'
+import { parseRequirement } from '#repositories/requirement-text.ts'
+import type { RequirementValue } from '#repositories/requirements.ts'
 import { type ApiRequest, encodePart } from '../servers/http-client.ts'
 import { UsageError } from '../terminal/command-errors.ts'
 import described from './api-operations.json' with { type: 'json' }
@@ -153,6 +155,13 @@ export function pathOf(text: string): string {
   throw new UsageError(
     `The path "${text}" is not within the repository; paths start at its root, such as src/main.c, and have no "..".`,
   )
+}
+
+/** A requirement of a protection; its workflow file is a path as a shell may have completed it. */
+export function requirementOf(text: string): RequirementValue {
+  const value = parseRequirement(text)
+  if (typeof value === 'string') return pathOf(value)
+  return 'workflow' in value ? { ...value, workflow: pathOf(value.workflow) } : value
 }
 
 /** The values of an option that takes `name=value`. */

@@ -2,7 +2,7 @@ import { isGitAddress } from '#base/git-address.ts'
 import type { Json } from '#base/json.ts'
 import { nameWithin } from '#base/repository-name.ts'
 import { shellWord } from '#base/shell-word.ts'
-import { formatRequirement, parseRequirement } from '#repositories/requirement-text.ts'
+import { formatRequirement } from '#repositories/requirement-text.ts'
 import type { RequirementValue } from '#repositories/requirements.ts'
 import { isSshAddress, repositoryOf } from '../servers/clone-remotes.ts'
 import { path } from '../servers/http-client.ts'
@@ -11,7 +11,7 @@ import { at, dateOf, listAt, showResult, textAt } from '../terminal/display.ts'
 import { importHosts } from './import-host.ts'
 import { runImport } from './import-repository.ts'
 import type { ClientOperation, Work } from './operation.ts'
-import { orNamespace } from './operation-request.ts'
+import { orNamespace, requirementOf } from './operation-request.ts'
 
 const sumOf = (counts: Json | undefined) =>
   Array.isArray(counts) ? String(counts.reduce<number>((sum, count) => sum + Number(count), 0)) : ''
@@ -272,7 +272,7 @@ export const repositoryOperations: ClientOperation[] = [
       '--code-owners <state>': 'whether owners of paths must',
     },
     notes: requiresNotes,
-    fill: ({ list }) => ({ requires: list('requires')?.map(parseRequirement) }),
+    fill: ({ list }) => ({ requires: list('requires')?.map(requirementOf) }),
     sentence: (body, { argument, flag }) =>
       `Protected the ${flag('tag') ? 'tag' : 'branch'} ${argument('pattern')}. ${warningsOf(body)}`.trim(),
   }),
