@@ -81,7 +81,9 @@ export async function assertSound(path: string): Promise<void> {
 /** The real git daemon on a loopback port, which serves the repositories below a folder. */
 export async function startGitDaemon(folder: string) {
   const port = await freePort()
-  const words = ['daemon', '--export-all', '--listen=127.0.0.1', `--port=${port}`]
+  // Otherwise it does not listen while an ended connection of the same port is in TIME_WAIT.
+  const listening = ['--listen=127.0.0.1', `--port=${port}`, '--reuseaddr']
+  const words = ['daemon', '--export-all', ...listening]
   const child = spawn('git', [...words, `--base-path=${folder}`, folder], {
     env: {
       PATH: process.env.PATH,
