@@ -3,7 +3,6 @@ import type { ChangeRow, ChangeVersionRow, Db } from '#database/schema.ts'
 import { findObjects } from '#git/objects/object-stream.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import type { Git } from '#git/process/git-process.ts'
-import { findMergeBase } from '#git/refs/ancestry.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { readRefs } from '#git/refs/refs.ts'
 import type { FindUnapproved } from '#git-server/push/proposal.ts'
@@ -48,39 +47,35 @@ export function createFindUnapproved(dependencies: Dependencies): FindUnapproved
       missing.push(
         `It needs ${approvals === 1 ? 'the approval' : `${approvals} approvals`} of ${approvals === 1 ? 'a user' : 'users'} who may push and have not made it, and has ${approving.length}.`,
       )
-    const bases = await countMergeBases(path, change)
+    const { target, commitId } = change
+    const tip = (await readRefs(path, [target])).get(target) ?? zeroId
+    // Landing on a branch that was deleted is refused anyway.
+    if (tip === zeroId) return missing
+    const output = await git.run(gitCommands.mergeBases(path, tip, commitId))
+    const bases = output.trim().split('\n')
     // Reviewers see the difference to one of them, and a merge may bring more.
-    if (bases > 1)
-      missing.push(`It has ${bases} merge bases with its branch. Rebase it, and push it again.`)
+    if (bases.length > 1)
+      missing.push(
+        `It has ${bases.length} merge bases with its branch. Rebase it, and push it again.`,
+      )
     if (!codeOwners) return missing
+    const range = { tip, base: bases[0] ?? tip, commitId }
     const usernames = approving.map(({ username }) => username)
-    return [...missing, ...(await findUnowned(path, change, usernames))]
-  }
-
-  async function countMergeBases(
-    directory: string,
-    { target, commitId }: ChangeRow,
-  ): Promise<number> {
-    const tip = (await readRefs(directory, [target])).get(target) ?? zeroId
-    if (tip === zeroId) return 0
-    const output = await git.run(gitCommands.mergeBases(directory, tip, commitId))
-    return output.trim().split('\n').length
+    return [...missing, ...(await findUnowned(path, range, usernames))]
   }
 
   /** The paths that a change touches without the approval of one of their owners, as a sentence. */
   async function findUnowned(
     directory: string,
-    { target, commitId }: ChangeRow,
+    { tip, base, commitId }: { tip: string; base: string; commitId: string },
     approving: readonly string[],
   ): Promise<string[]> {
-    const tip = (await readRefs(directory, [target])).get(target) ?? zeroId
-    const owners = tip === zeroId ? undefined : await readCodeOwners(directory, tip)
+    const owners = await readCodeOwners(directory, tip)
     if (!owners) return []
     if (owners === 'unreadable')
       return [
         'The CODEOWNERS of its branch has more than 1 MiB or 5000 rules, so it cannot be read.',
       ]
-    const base = (await findMergeBase(git, directory, tip, commitId)) ?? tip
     const command = gitCommands.listChanges(directory, base, commitId)
     const output = await git.runUpTo(pathsMaxBytes, command)
     if (!output) return ['It changes too many paths to find their owners.']

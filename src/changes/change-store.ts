@@ -1,27 +1,27 @@
+import { prepared } from '#database/prepared.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { ChangeRow, ChangeVersionRow, Db } from '#database/schema.ts'
 
 type Id = Pick<ChangeRow, 'repositoryId' | 'number'>
 
 /** Reads a change; undefined when there is none. */
-export function findChange(db: Db, { repositoryId, number }: Id): Promise<ChangeRow | undefined> {
+export function findChange(db: Db, id: Id): Promise<ChangeRow | undefined> {
+  return byId(db, id).executeTakeFirst()
+}
+
+/** The same, and locks it until the end of the transaction. */
+export function lockChange(tx: Db, id: Id): Promise<ChangeRow | undefined> {
+  return byId(tx, id)
+    .$if(hasRowLocks(tx), (rows) => rows.forUpdate())
+    .executeTakeFirst()
+}
+
+function byId(db: Db, { repositoryId, number }: Id) {
   return db
     .selectFrom('changes')
     .selectAll()
     .where('repositoryId', '=', repositoryId)
     .where('number', '=', number)
-    .executeTakeFirst()
-}
-
-/** The same, and locks it until the end of the transaction. */
-export function lockChange(tx: Db, { repositoryId, number }: Id): Promise<ChangeRow | undefined> {
-  return tx
-    .selectFrom('changes')
-    .selectAll()
-    .where('repositoryId', '=', repositoryId)
-    .where('number', '=', number)
-    .$if(hasRowLocks(tx), (rows) => rows.forUpdate())
-    .executeTakeFirst()
 }
 
 /** The open changes of a user for a branch, newest first. */
@@ -40,17 +40,21 @@ export function listOwnOpen(
     .execute()
 }
 
-/** The open changes that follow branches, the oldest 100. */
-export function listFollowing(db: Db, repositoryId: string): Promise<ChangeRow[]> {
-  return db
+// After each push.
+const following = prepared((db, { repositoryId }: { repositoryId: string }) =>
+  db
     .selectFrom('changes')
     .selectAll()
     .where('repositoryId', '=', repositoryId)
     .where('state', '=', 'open')
     .where('source', '<>', '')
     .orderBy('number')
-    .limit(100)
-    .execute()
+    .limit(100),
+)
+
+/** The open changes that follow branches, the oldest 100. */
+export function listFollowing(db: Db, repositoryId: string): Promise<ChangeRow[]> {
+  return following(db, { repositoryId })
 }
 
 export type ChangeFilter = {

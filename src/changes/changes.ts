@@ -24,8 +24,6 @@ import type {
 } from '#git-server/push/proposal.ts'
 import { invalid } from '#http/validation.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
-import { repositoryGone } from '#repositories/repository-errors.ts'
-import { lockRepositorySummary } from '#repositories/repository-summary-store.ts'
 import { groupsOf } from '#repositories/role-store.ts'
 import { createFindUnapproved } from './approvals.ts'
 import type {
@@ -41,9 +39,9 @@ import {
   listChanges,
   listChangeVersions,
   listFollowing,
-  lockChange,
   updateChange,
 } from './change-store.ts'
+import { changeClosed, requireLastVersion, withLockedChange } from './locked-change.ts'
 import { readProposed, requireFewOpen, urlOfChange } from './proposals.ts'
 import { createReview, type Review } from './review.ts'
 
@@ -136,11 +134,12 @@ export function createChanges(dependencies: Dependencies): Changes {
     throw new Problem('change_not_found', `There is no change ${number} in this repository.`)
   }
 
-  async function describe(
+  async function get(
     principal: Principal,
     repository: Repository,
-    change: ChangeRow,
+    number: string,
   ): Promise<ChangeDetails> {
+    const change = await find(repository, number)
     const versions = await listChangeVersions(db, change)
     const { comments, unresolved } = await review.count(change)
     return {
@@ -159,7 +158,7 @@ export function createChanges(dependencies: Dependencies): Changes {
     repository: Repository,
     change: ChangeRow,
   ): Promise<{ code: ProblemCode; detail: string }[]> {
-    if (change.state !== 'open') return [closed(change)].map(toMissing)
+    if (change.state !== 'open') return [changeClosed(change)].map(toMissing)
     const { number, version, target, commitId } = change
     const missing: Problem[] = []
     if (!holds(principal, 'repo:write'))
@@ -256,6 +255,7 @@ export function createChanges(dependencies: Dependencies): Changes {
     review,
     findUnapproved,
     find,
+    get,
 
     async list(repository, { target, source, ...page }) {
       const refOf = (branch?: string) => (branch === undefined ? undefined : branchPrefix + branch)
@@ -275,10 +275,6 @@ export function createChanges(dependencies: Dependencies): Changes {
       }
     },
 
-    async get(principal, repository, number) {
-      return describe(principal, repository, await find(repository, number))
-    },
-
     async open(principal, repository, { source, target, title, description }) {
       if (source === target)
         throw invalid([{ pointer: '/source', detail: 'must be another branch than `target`.' }])
@@ -293,7 +289,7 @@ export function createChanges(dependencies: Dependencies): Changes {
         source: ref,
       })
       const { number } = await makeVersion(proposal)
-      return describe(principal, repository, await find(repository, String(number)))
+      return get(principal, repository, String(number))
     },
 
     async edit(principal, repository, number, body) {
@@ -304,10 +300,8 @@ export function createChanges(dependencies: Dependencies): Changes {
           'Only the user who has proposed a change, and those who may push, may edit it.'
         throw new Problem('role_insufficient', detail)
       }
-      await db.transaction().execute(async (tx) => {
-        if (!(await lockRepositorySummary(tx, repository.id))) throw repositoryGone(repository)
-        const change = (await lockChange(tx, found)) ?? found
-        if (change.state === 'landed' && body.state !== undefined) throw closed(change)
+      await withLockedChange(db, { repository, change: found }, async (tx, change) => {
+        if (change.state === 'landed' && body.state !== undefined) throw changeClosed(change)
         if (body.title?.trim() === '') throw emptyTitle()
         const isReopened = change.state === 'abandoned' && body.state === 'open'
         if (isReopened) await requireFewOpen(tx, repository, change)
@@ -318,24 +312,23 @@ export function createChanges(dependencies: Dependencies): Changes {
         if (changed.length === 0) return
         const now = clock.now()
         const { title, description, state } = wanted
-        const isClosed = state === 'open' ? { closedAt: null, closedBy: null } : undefined
-        const closing = change.state === 'open' && state === 'abandoned'
-        const end = closing ? { closedAt: now, closedBy: username } : isClosed
+        const isAbandoned = change.state === 'open' && state === 'abandoned'
+        const end = {
+          ...(state === 'open' && { closedAt: null, closedBy: null }),
+          ...(isAbandoned && { closedAt: now, closedBy: username }),
+        }
         await updateChange(tx, change, { title, description, state, updatedAt: now, ...end })
         const data = { number: change.number, target: change.target, changed, state, title }
         const repositoryId = repository.id
         await publish(tx, now, [{ kind: 'change.updated', actor: principal, repositoryId, data }])
       })
-      return describe(principal, repository, await find(repository, number))
+      return get(principal, repository, number)
     },
 
     async land(write, number, { method, version, message }) {
       const { principal, repository } = write
       const change = await find(repository, number)
-      if (version !== undefined && version !== change.version) {
-        const detail = `The last version of change ${change.number} is ${change.version}, not ${version}; look at it first.`
-        throw new Problem('version_outdated', detail)
-      }
+      if (version !== undefined) requireLastVersion(change, version)
       const [first] = await missingFor(principal, repository, change)
       if (first) throw new Problem(first.code, first.detail)
       if (method === 'rebase') await refuseMerges(repository, change)
@@ -352,7 +345,7 @@ export function createChanges(dependencies: Dependencies): Changes {
       )
       // The branch had its commits already.
       if (!made.merged) await recordLanded(principal, repository, { ...landing, commit: made.id })
-      return describe(principal, repository, await find(repository, number))
+      return get(principal, repository, number)
     },
   }
 }
@@ -364,10 +357,6 @@ function emptyTitle(): Problem {
 const toMissing = ({ code, message }: Problem) => ({ code, detail: message })
 
 const branchOf = ({ target }: ChangeRow) => target.slice(branchPrefix.length)
-
-function closed({ number, state }: ChangeRow): Problem {
-  return new Problem('change_closed', `Change ${number} is ${state}.`)
-}
 
 function messageOf({ title, description, number }: ChangeRow): string {
   return `${title}\n\n${description === '' ? '' : `${description}\n\n`}Change: ${number}\n`

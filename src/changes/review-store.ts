@@ -5,14 +5,11 @@ type OfChange = Pick<ChangeRow, 'repositoryId' | 'number'>
 /** Lists comments of a change after an id, oldest first. */
 export function listComments(
   db: Db,
-  { repositoryId, number }: OfChange,
+  change: OfChange,
   { after, limit }: { after: string; limit: number },
 ): Promise<ChangeCommentRow[]> {
-  return db
-    .selectFrom('changeComments')
+  return commentsOn(db, change)
     .selectAll()
-    .where('repositoryId', '=', repositoryId)
-    .where('number', '=', number)
     .where('id', '>', after)
     .orderBy('id')
     .limit(limit)
@@ -21,16 +18,10 @@ export function listComments(
 
 export function findComment(
   db: Db,
-  { repositoryId, number }: OfChange,
+  change: OfChange,
   id: string,
 ): Promise<ChangeCommentRow | undefined> {
-  return db
-    .selectFrom('changeComments')
-    .selectAll()
-    .where('id', '=', id)
-    .where('repositoryId', '=', repositoryId)
-    .where('number', '=', number)
-    .executeTakeFirst()
+  return commentsOn(db, change).selectAll().where('id', '=', id).executeTakeFirst()
 }
 
 /** Reads who has resolved threads, by the ids of these. */
@@ -50,10 +41,9 @@ export async function findResolved(
 /** The number of comments of a change, and of its threads that are not resolved. */
 export async function countComments(
   db: Db,
-  { repositoryId, number }: OfChange,
+  change: OfChange,
 ): Promise<{ comments: number; unresolved: number }> {
-  const row = await db
-    .selectFrom('changeComments')
+  const row = await commentsOn(db, change)
     .select((is) => [
       is.fn.countAll<number>().as('comments'),
       is.fn
@@ -61,10 +51,15 @@ export async function countComments(
         .filterWhere((of) => of('id', '=', of.ref('threadId')).and('resolvedBy', 'is', null))
         .as('unresolved'),
     ])
-    .where('repositoryId', '=', repositoryId)
-    .where('number', '=', number)
     .executeTakeFirstOrThrow()
   return { comments: Number(row.comments), unresolved: Number(row.unresolved) }
+}
+
+function commentsOn(db: Db, { repositoryId, number }: OfChange) {
+  return db
+    .selectFrom('changeComments')
+    .where('repositoryId', '=', repositoryId)
+    .where('number', '=', number)
 }
 
 export async function insertComment(tx: Db, row: ChangeCommentRow): Promise<void> {

@@ -17,12 +17,11 @@ import type { Actor, Publish } from '#events/events.ts'
 import { findObjects } from '#git/objects/object-stream.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { invalid } from '#http/validation.ts'
-import { findUser } from '#identity/user-store.ts'
+import { findUser, isUserEnabled } from '#identity/user-store.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
-import { repositoryGone } from '#repositories/repository-errors.ts'
-import { lockRepositorySummary } from '#repositories/repository-summary-store.ts'
-import { listChangeVersions, lockChange } from './change-store.ts'
+import { listChangeVersions } from './change-store.ts'
 import { followLines } from './follow-line.ts'
+import { changeClosed, requireLastVersion, withLockedChange } from './locked-change.ts'
 import { readBlob } from './read-blob.ts'
 import type { CommentBody, CommentEditBody, CommentSchema, VerdictBody } from './review-schemas.ts'
 import {
@@ -166,18 +165,6 @@ export function createReview({ db, git, publish, clock, repositories }: Dependen
     return comment
   }
 
-  /** Runs a change of what is said of an open or closed change, with its row locked. */
-  function write<T>(
-    repository: Repository,
-    change: ChangeRow,
-    work: (tx: Db, locked: ChangeRow) => Promise<T>,
-  ): Promise<T> {
-    return db.transaction().execute(async (tx) => {
-      if (!(await lockRepositorySummary(tx, repository.id))) throw repositoryGone(repository)
-      return work(tx, (await lockChange(tx, change)) ?? change)
-    })
-  }
-
   const aboutOf = ({ number, target }: ChangeRow) => ({ number, target })
 
   return {
@@ -198,16 +185,14 @@ export function createReview({ db, git, publish, clock, repositories }: Dependen
       if (path !== undefined) await requireFile(repository, on, given, line)
       const now = clock.now()
       const id = newId(now)
-      const place = first
-        ? { ...first, threadId: first.threadId }
-        : { ...given, threadId: id, version: number, line: line ?? null }
+      const place = first ?? { ...given, threadId: id, version: number, line: line ?? null }
       const { username } = actor
       const row: ChangeCommentRow = {
         ...{ id, repositoryId: repository.id, number: change.number, threadId: place.threadId },
         ...{ version: place.version, path: place.path, side: place.side, line: place.line },
         ...{ text, username, createdAt: now, editedAt: null, resolvedBy: null },
       }
-      await write(repository, change, async (tx, locked) => {
+      await withLockedChange(db, { repository, change }, async (tx, locked) => {
         if ((await countComments(tx, locked)).comments >= maxComments) throw tooManyComments(locked)
         await insertComment(tx, row)
         const about = { version: row.version, path: row.path, line: row.line }
@@ -220,7 +205,7 @@ export function createReview({ db, git, publish, clock, repositories }: Dependen
 
     async edit(actor, repository, change, { id, body: { text, resolved } }) {
       const { username } = actor
-      await write(repository, change, async (tx, locked) => {
+      await withLockedChange(db, { repository, change }, async (tx, locked) => {
         const comment = await find(tx, locked, id)
         const first = await find(tx, locked, comment.threadId)
         if (text !== undefined && comment.username !== username)
@@ -236,9 +221,8 @@ export function createReview({ db, git, publish, clock, repositories }: Dependen
         if (resolved !== undefined)
           await updateComment(tx, first.id, { resolvedBy: resolved ? username : null })
         const isResolved = resolved ?? first.resolvedBy !== null
-        const data = {
-          ...{ ...aboutOf(locked), commentId: id, threadId: first.id, resolved: isResolved },
-        }
+        const about = { threadId: first.id, resolved: isResolved }
+        const data = { ...aboutOf(locked), commentId: id, ...about }
         const repositoryId = repository.id
         await publish(tx, now, [{ kind: 'change.comment_updated', actor, repositoryId, data }])
       })
@@ -249,15 +233,12 @@ export function createReview({ db, git, publish, clock, repositories }: Dependen
       const { username } = actor
       // It counts for the branch, as a push to it would.
       requireRef(actor, change.target)
-      await write(repository, change, async (tx, locked) => {
+      await withLockedChange(db, { repository, change }, async (tx, locked) => {
         const { number, state } = locked
-        if (state !== 'open') throw new Problem('change_closed', `Change ${number} is ${state}.`)
+        if (state !== 'open') throw changeClosed(locked)
         if (username === locked.username && verdict !== 'none')
           throw new Problem('verdict_refused', 'You have proposed this change; others review it.')
-        if (version !== locked.version) {
-          const detail = `The last version of change ${number} is ${locked.version}, not ${version}; look at it first.`
-          throw new Problem('version_outdated', detail)
-        }
+        requireLastVersion(locked, version)
         const now = clock.now()
         const id = { repositoryId: repository.id, number, username }
         if (verdict === 'none') {
@@ -287,8 +268,7 @@ export function createReview({ db, git, publish, clock, repositories }: Dependen
 
   /** Whether a user may push to a repository at this moment, so that a verdict counts. */
   async function mayJudge(username: string, repositoryId: string): Promise<boolean> {
-    const user = await findUser(db, username)
-    if (!user || user.disabledAt !== null || user.loginEndedAt !== null) return false
+    if (!isUserEnabled(await findUser(db, username))) return false
     const role = await repositories.roleOfUser(username, repositoryId)
     return role !== undefined && role !== 'read'
   }

@@ -73,10 +73,16 @@ export function lockUser(tx: Db, username: string): Promise<UserRow | undefined>
     .executeTakeFirst()
 }
 
+/** Whether a user exists, and is neither disabled nor gone from the identity provider. */
+export function isUserEnabled(
+  user: Pick<UserRow, 'disabledAt' | 'loginEndedAt'> | undefined,
+): boolean {
+  return user !== undefined && user.disabledAt === null && user.loginEndedAt === null
+}
+
 /** Whether a user exists and is enabled. Until the transaction ends, it can be neither disabled nor deleted. */
 export async function lockEnabledUser(tx: Db, username: string): Promise<boolean> {
-  const user = await shareUser(tx, username)
-  return user !== undefined && user.disabledAt === null && user.loginEndedAt === null
+  return isUserEnabled(await shareUser(tx, username))
 }
 
 /** Lists users after an id, oldest first. */
