@@ -81,15 +81,13 @@ export async function readProposed(
   }
   if (baseId === commitId)
     throw new Problem('nothing_changed', `"${branch}" has the commit ${commitId} already.`)
-  const patches = await patchIdOf(git, path, { baseId, commitId })
-  const patchId = `${patches}:${treeId}`
   const [subject = '', ...rest] = message.trimStart().split('\n')
   // A database stores no NUL.
   const title =
     given.title?.trim() || printable(subject).trim() || `Commit ${commitId.slice(0, 12)}`
   const description = given.description ?? rest.join('\n').replaceAll('\0', '').trim()
   return {
-    ...{ actor, repository, target, source, commitId, number, baseId, patchId, pushedBy },
+    ...{ actor, repository, target, source, commitId, number, baseId, treeId, pushedBy },
     topic: given.topic === undefined ? changeId : `topic:${given.topic}`,
     title: title.slice(0, titleMaxLength),
     description: description.slice(0, descriptionMaxLength),
@@ -163,9 +161,13 @@ export function createProposals({
       return { number: (await lastNumber(db, repository.id)) + 1, version: 1 }
     },
 
-    async record(tx, proposal, { number, version }) {
+    async identify({ repository, treeId, ...range }, git) {
+      return `${await patchIdOf(git, repository.path, range)}:${treeId}`
+    },
+
+    async record(tx, proposal, { number, version, patchId }) {
       const { repository, actor, target, source, topic, title, description } = proposal
-      const { commitId, baseId, patchId } = proposal
+      const { commitId, baseId } = proposal
       const id = { repositoryId: repository.id, number }
       const { username } = actor
       const now = clock.now()

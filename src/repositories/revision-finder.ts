@@ -4,8 +4,7 @@ import type { ObjectPool } from '#git/objects/object-pool.ts'
 import { AmbiguousObjectError } from '#git/objects/object-reader.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { isReachable } from '#git/refs/ancestry.ts'
-import { hiddenVersionRef, zeroId } from '#git/refs/ref-name.ts'
-import { readRefs } from '#git/refs/refs.ts'
+import { readNamedRefs } from '#git/refs/refs.ts'
 import { type Revision, resolveRevision } from '#git/refs/resolve-revision.ts'
 import type { Repository } from './repositories.ts'
 
@@ -35,7 +34,7 @@ export function createRevisionFinder({
   function find({ path }: Within, revision: string): Promise<Revision | undefined> {
     const source = {
       objects: pool.of(path),
-      readRefs: (names: string[]) => readNamed(path, names),
+      readRefs: (names: string[]) => readNamedRefs(path, names),
       async isReachable(id: string) {
         using _permit = await checks.acquire(untilEnd)
         return isReachable(git, path, id)
@@ -58,11 +57,4 @@ export function createRevisionFinder({
       return peeled ? { ...found, id: peeled.id, type: peeled.type } : found
     },
   }
-}
-
-/** Reads refs by the names that clients know: versions of changes have hidden refs. */
-async function readNamed(path: string, names: string[]): Promise<ReadonlyMap<string, string>> {
-  const refs = new Map(names.map((name) => [name, hiddenVersionRef(name) ?? name]))
-  const values = await readRefs(path, [...refs.values()])
-  return new Map(names.map((name) => [name, values.get(refs.get(name) ?? name) ?? zeroId]))
 }

@@ -17,7 +17,7 @@ export type RefRules = {
 }
 
 /** What the rules about refs depend on of a push. */
-export type GuardedPush = Pick<Push, 'landing'> & { via?: Push['via'] | undefined }
+export type GuardedPush = Partial<Pick<Push, 'landing' | 'via'>>
 
 /** An update with a protection of its ref, or of the ref that it moves. */
 type Guarded = { update: RefUpdate; ref: string; rule: Protection }

@@ -28,8 +28,8 @@ export type Proposal = {
   commitId: string
   /** The merge base with the branch. */
   baseId: string
-  /** Identifies its patches and messages, wherever they are based. */
-  patchId: string
+  /** The tree of the commit. */
+  treeId: string
   /** Who has pushed the commit, where that may be another user. */
   pushedBy?: string | undefined
   /** The change that it continues, where that is known. */
@@ -77,8 +77,10 @@ export type Proposals = {
    * overlap until the version is recorded. Throws the Problems of a proposal.
    */
   next: (db: Db, proposal: Proposal) => Promise<VersionNumber>
+  /** Identifies the patches and messages of a proposal, wherever they are based; `git` sees its objects. */
+  identify: (proposal: Proposal, git: Git) => Promise<string>
   /** Records a version with its event, in the transaction that makes it durable. */
-  record: (tx: Db, proposal: Proposal, made: VersionNumber) => Promise<void>
+  record: (tx: Db, proposal: Proposal, made: VersionNumber & { patchId: string }) => Promise<void>
   /** Records that a push has landed changes, in its transaction. Returns the events to publish with those of the push. */
   land: (tx: Db, landed: Landed) => Promise<Event[]>
   /** Makes versions of the changes that follow branches of a repository, after a push. Does not reject. */

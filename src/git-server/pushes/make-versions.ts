@@ -1,13 +1,16 @@
+import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import type { FaultPoint } from '#base/fault-points.ts'
 import type { Database } from '#database/database.ts'
 import { bytesOfPacks } from '#git/objects/packs.ts'
+import type { Git } from '#git/process/git-process.ts'
 import type { PushResult } from '#git/protocol/hook-channel.ts'
 import { isConnected } from '#git/refs/ancestry.ts'
-import { hiddenVersionRef, versionName, zeroId } from '#git/refs/ref-name.ts'
+import { versionName, versionRef, zeroId } from '#git/refs/ref-name.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
 import { enforceByteLimit } from '#repositories/namespace-limits.ts'
+import type { Repository } from '#repositories/repositories.ts'
 import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import { measureRepository } from '#repositories/repository-sizes.ts'
 import type { CommittedChange } from '#repositories/store/commit-change.ts'
@@ -50,12 +53,13 @@ export function createLocalVersions(parts: LocalParts): MakeVersions {
 
   async function make(proposal: Proposal): Promise<VersionNumber> {
     const { repository, commitId } = proposal
+    const patchId = await proposals.identify(proposal, git)
     let made: VersionNumber = { number: 0, version: 0 }
     await exclusively(repository.id, async () => {
       made = await proposals.next(db, proposal)
-      await moveHeldRefs(parts, repository.id, [{ ref: refOf(made), to: commitId }])
+      await moveHeldRefs(parts, repository.id, [{ ref: versionRef(made), to: commitId }])
       faultPoint('proposal.kept')
-      await db.transaction().execute((tx) => proposals.record(tx, proposal, made))
+      await db.transaction().execute((tx) => proposals.record(tx, proposal, { ...made, patchId }))
     })
     return made
   }
@@ -64,19 +68,18 @@ export function createLocalVersions(parts: LocalParts): MakeVersions {
     make,
 
     async authorize(push, updates) {
-      const { principal, repository, warnings } = await authorizeGuarded(parts, push, updates)
-      const about = { principal, repository, topic: push.proposal?.topic }
+      const authorized = await authorizeGuarded(parts, push, updates)
       const scopedGit = await openQuarantine(withPushLimits(git, parts.settings), push)
-      await proposals.next(db, await proposals.read(about, theOnly(updates), scopedGit))
-      return { warnings, isDeclined: false }
+      const pushed = { push, updates, git: scopedGit }
+      await proposals.next(db, await readPushed(parts, pushed, authorized))
+      return { warnings: authorized.warnings, isDeclined: false }
     },
 
     async propose(push, updates) {
-      const { principal, repository } = await authorizePush(parts, push, updates)
-      const about = { principal, repository, topic: push.proposal?.topic }
-      const proposal = await proposals.read(about, theOnly(updates), git)
+      const authorized = await authorizePush(parts, push, updates)
+      const proposal = await readPushed(parts, { push, updates, git }, authorized)
       const made = await make(proposal)
-      await measureRepository(parts, repository.id)
+      await measureRepository(parts, proposal.repository.id)
       return toResult(parts, { proposal, made, updates, warnings: [] })
     },
   }
@@ -104,6 +107,7 @@ export function createSharedVersions(parts: SharedParts): MakeVersions {
     const { quarantine } = push
     const update = { ref: target, before: zeroId, after: commitId }
     const { objects, peeled, scopedGit } = await readPushedObjects(limitedGit, push, [update])
+    const patchId = await proposals.identify(proposal, scopedGit)
     const bytes = quarantine === undefined ? 0 : await bytesOfPacks(quarantine)
     let made: VersionNumber = { number: 0, version: 0 }
     const { committed } = await shared.commit(
@@ -120,10 +124,10 @@ export function createSharedVersions(parts: SharedParts): MakeVersions {
           made = await proposals.next(tx, proposal)
           return { pushedAt: clock.now() }
         },
-        retain: () => new Map([[refOf(made), commitId]]),
+        retain: () => new Map([[versionRef(made), commitId]]),
         async record(tx, change) {
           if (change.packs.length > 0) await enforceByteLimit(tx, repository.id, bytes)
-          await proposals.record(tx, proposal, made)
+          await proposals.record(tx, proposal, { ...made, patchId })
           faultPoint('shared-push.recorded')
         },
       },
@@ -142,13 +146,11 @@ export function createSharedVersions(parts: SharedParts): MakeVersions {
 
     async authorize(push, updates) {
       const authorized = await authorizeGuarded(parts, push, updates)
-      const { principal, repository, warnings } = authorized
-      const about = { principal, repository, topic: push.proposal?.topic }
       const scopedGit = await openQuarantine(limitedGit, push)
-      const proposal = await proposals.read(about, theOnly(updates), scopedGit)
+      const proposal = await readPushed(parts, { push, updates, git: scopedGit }, authorized)
       const { made, change } = await commit(proposal, push, authorized.recheck)
       if (change) onCommitted(push, change)
-      return toResult(parts, { proposal, made, updates, warnings })
+      return toResult(parts, { proposal, made, updates, warnings: authorized.warnings })
     },
 
     propose: async () => {
@@ -157,17 +159,15 @@ export function createSharedVersions(parts: SharedParts): MakeVersions {
   }
 }
 
-function refOf(made: VersionNumber): string {
-  const name = versionName(made)
-  const ref = hiddenVersionRef(name)
-  if (ref === undefined) throw new Error(`${name} is not the name of a version.`)
-  return ref
-}
-
-function theOnly(updates: RefUpdate[]): RefUpdate {
+/** Reads what a push proposes, once it is authorized; `git` sees its objects. */
+function readPushed(
+  { proposals }: Pick<Parts, 'proposals'>,
+  { push, updates, git }: { push: Push; updates: RefUpdate[]; git: Git },
+  { principal, repository }: { principal: Principal; repository: Repository },
+): Promise<Proposal> {
   const [update] = updates
   if (!update) throw new Error('A proposal has one update.')
-  return update
+  return proposals.read({ principal, repository, topic: push.proposal?.topic }, update, git)
 }
 
 type Made = { proposal: Proposal; made: VersionNumber; updates: RefUpdate[]; warnings: string[] }

@@ -13,7 +13,7 @@ import { type PushRequest, readPushRequest } from '#git/protocol/push-commands.t
 import { type Body, limited } from '#git/protocol/request-body.ts'
 import { proposalRefs, zeroId } from '#git/refs/ref-name.ts'
 import { objectFormatOf } from '#git/refs/refs.ts'
-import { readProposal } from '../push/proposal.ts'
+import { type ProposalOptions, readProposal } from '../push/proposal.ts'
 import type { Push, PushAuthority } from '../push/push.ts'
 import type { PushHolds } from '../push/push-holds.ts'
 import { type PushOptions, readPushOptions } from '../push/push-options.ts'
@@ -80,7 +80,7 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
 
   async function runGit(
     watched: WatchedRequest,
-    pushRequest: PushRequest,
+    pushRequest: PushRequest & Purpose,
     permit: PausablePermit,
   ): Promise<RequestOutcome> {
     const { repository, principal, response } = watched
@@ -90,7 +90,7 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
     const { allowedLeaks } = options
     const isAtomic = pushRequest.capabilities.has('atomic')
     const runOptions = toRunOptions(options)
-    const proposal = readProposal(pushRequest)
+    const { proposal } = pushRequest
     const push: Push = {
       ...{ principal, repository, via, proposal },
       ...{ isAtomic, isFastForward, allowedLeaks, runOptions },
@@ -188,7 +188,8 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
     using _input = { [Symbol.dispose]: () => void input.return().catch(() => {}) }
     const pushRequest = await readPushRequest(input, settings.pushMaxRefs)
     const { updates } = pushRequest
-    const refusal = pushRequest.refusal ?? refusalOf(request, pushRequest)
+    const { proposal, ...purpose } = purposeOf(request, pushRequest)
+    const refusal = pushRequest.refusal ?? purpose.refusal
     if (refusal) return refuse(request, { ...pushRequest, refusal })
     if (mayBeEmpty && updates.length === 0) return respondEmpty(request.response)
     isThinking = true
@@ -196,7 +197,7 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
     isThinking = false
     await permit.acquire()
     try {
-      return await runGit(watched, pushRequest, permit)
+      return await runGit(watched, { ...pushRequest, proposal }, permit)
     } catch (error) {
       const isFull = error instanceof Problem && error.code === 'namespace_full'
       if (!isFull || via === 'api' || request.response.hasBegun()) throw error
@@ -205,18 +206,21 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
   }
 }
 
-/** The Problem of a push that is neither a proposal nor allowed to the role of its caller. */
-function refusalOf(
+type Purpose = { proposal?: ProposalOptions | undefined }
+
+/** What a push proposes, if it does; or why it is refused, such as one that only updates refs of a caller who may not. */
+function purposeOf(
   { repository }: GitRequest,
-  request: Pick<PushRequest, 'updates' | 'options'>,
-): Problem | undefined {
+  request: PushRequest,
+): Purpose & { refusal?: Problem } {
   try {
-    if (readProposal(request) || repository.role !== 'read') return undefined
+    const proposal = readProposal(request)
+    if (!proposal && repository.role === 'read') return { refusal: roleInsufficient(repository) }
+    return { proposal }
   } catch (error) {
-    if (error instanceof Problem) return error
+    if (error instanceof Problem) return { refusal: error }
     throw error
   }
-  return roleInsufficient(repository)
 }
 
 function toRunOptions({ skipsRuns, inputs }: PushOptions): PushRunOptions | undefined {

@@ -8,7 +8,7 @@ import {
   type Peeled,
   type RefValue,
 } from '../refs/ref-snapshot.ts'
-import { readRefs } from '../refs/refs.ts'
+import { readNamedRefs } from '../refs/refs.ts'
 import { flushPacket, packet } from './pkt-line.ts'
 import { parseCommand } from './requests.ts'
 
@@ -45,14 +45,10 @@ export async function answerLsRefs(
 
 /** Versions of changes are listed only where a client names them. */
 async function versionLines(directory: string, prefixes: string[]): Promise<Buffer[]> {
-  const hidden = new Map(prefixes.map((name) => [name, hiddenVersionRef(name)]))
-  const refs = [...hidden.values()].filter((ref) => ref !== undefined)
-  if (refs.length === 0) return []
-  const values = await readRefs(directory, refs)
-  return [...hidden].flatMap(([name, ref = '']) => {
-    const id = values.get(ref) ?? zeroId
-    return id === zeroId ? [] : [packet(`${id} ${name}\n`)]
-  })
+  const names = prefixes.filter((name) => hiddenVersionRef(name) !== undefined)
+  if (names.length === 0) return []
+  const values = await readNamedRefs(directory, names)
+  return [...values].flatMap(([name, id]) => (id === zeroId ? [] : [packet(`${id} ${name}\n`)]))
 }
 
 function headLine({ peel, symrefs, unborn }: ListRequest, head: RefValue, peeled: Peeled): string {

@@ -38,6 +38,11 @@ export function versionName({ number, version }: { number: number; version: numb
   return `${versionRefs}${number}/${version}`
 }
 
+/** The hidden ref that keeps the commit of a version. */
+export function versionRef(of: { number: number; version: number }): string {
+  return `${hiddenRefs}/${versionName(of).slice('refs/'.length)}`
+}
+
 /** The hidden ref of a version, given by the name by which it is fetched; undefined for any other name. */
 export function hiddenVersionRef(name: string): string | undefined {
   return /^refs\/changes\/[1-9]\d{0,8}\/[1-9]\d{0,8}$/.test(name)

@@ -5,7 +5,7 @@ import { formatOf, type ObjectFormat } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
 import { listLooseRefs, readLooseRef } from './loose-refs.ts'
 import { readPackedRefs, somePackedRef } from './packed-refs.ts'
-import { isHiddenRef, zeroId } from './ref-name.ts'
+import { hiddenVersionRef, isHiddenRef, zeroId } from './ref-name.ts'
 import { fromRawName, type RawRefs, targetOf, toRawName } from './stored-ref.ts'
 
 /** The old and new value of a ref, as hex object ids; all zeros mean that the ref does not exist. */
@@ -62,6 +62,16 @@ export async function readRawRefsNamed(
 export async function readRefs(directory: string, refs: string[]): Promise<Map<string, string>> {
   const stored = await readRawRefsNamed(directory, refs.map(toRawName))
   return new Map(refs.map((ref) => [ref, endOf(stored, toRawName(ref)).id ?? zeroId]))
+}
+
+/** Reads refs by the names that clients know, under which versions of changes have hidden refs. */
+export async function readNamedRefs(
+  directory: string,
+  names: readonly string[],
+): Promise<Map<string, string>> {
+  const refs = new Map(names.map((name) => [name, hiddenVersionRef(name) ?? name]))
+  const values = await readRefs(directory, [...refs.values()])
+  return new Map([...refs].map(([name, ref]) => [name, values.get(ref) ?? zeroId]))
 }
 
 /** Follows symbolic refs to the ref that a write to `ref` would change: gitglossary, "symref". */
