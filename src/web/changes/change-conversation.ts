@@ -1,5 +1,3 @@
-import { hash } from 'node:crypto'
-import { documentPlace } from '../code/document-view.ts'
 import { counted } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import type { PageContext } from '../page.ts'
@@ -7,7 +5,7 @@ import { createForm, formButton, type PageForm } from '../page-forms.ts'
 import { pager } from '../pager.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
-import { changeLink, type ShownChange } from './change-parts.ts'
+import { changeLink, plainText, renderText, type ShownChange } from './change-parts.ts'
 
 const pageSize = 50
 
@@ -72,13 +70,11 @@ function placeOf(context: PageContext, { path, line, version }: Comment): Html |
 }
 
 async function commentView(context: PageContext, comment: Comment): Promise<Html> {
-  const { params, time, render } = context
+  const { time } = context
   const { id, text, username, createdAt, editedAt } = comment
-  const place = documentPlace(context, params.name ?? '', 'HEAD', '')
-  const key = ['comment', hash('sha256', text, 'base64url'), place.src].join('\n')
-  const rendered = await render(key, { kind: 'markdown', text, place })
+  const rendered = await renderText(context, { kind: 'comment', text, rev: 'HEAD' })
   return html`<article class="comment" id="comment-text-${id}"><p class="soft"><b>${username}</b> · ${time.age(createdAt)}${editedAt !== null && ' · edited'}</p>
-${rendered ? html`<div class="prose">${rendered}</div>` : html`<pre class="message">${text}</pre>`}</article>`
+${rendered ? html`<div class="prose">${rendered}</div>` : plainText(text)}</article>`
 }
 
 const words = {

@@ -3,7 +3,7 @@ import { icon } from '../icons.ts'
 import type { PageContext } from '../page.ts'
 import { createForm, formButton, otherProblem, type PageForm } from '../page-forms.ts'
 import { type Html, html } from '../render/html.ts'
-import type { ShownChange } from './change-parts.ts'
+import { changeLink, type ShownChange } from './change-parts.ts'
 
 /** A change, and whether the caller has proposed it, or may push to its repository. */
 export type Editable = { change: ShownChange; isEditor: boolean; others: PageForm[] }
@@ -15,8 +15,8 @@ export async function changeForms(
   context: PageContext,
   { change, isEditor, others }: Editable,
 ): Promise<{ edit: Content; land: Content; problem: Content }> {
-  const { to, params, may } = context
-  const at = (path: string) => to.of(params.name ?? '', `changes/${change.number}/${path}`)
+  const { may } = context
+  const at = (path: string) => changeLink(context, { path: `/${path}` })
   const [editForm, landForm] = [createForm(context, at('edit')), createForm(context, at('land'))]
   const isEditable = isEditor && (await may('updateChange'))
   const isOpen = change.state === 'open'

@@ -1,6 +1,4 @@
-import { hash } from 'node:crypto'
 import { apiPathOf } from '#base/repository-name.ts'
-import { documentPlace } from '../code/document-view.ts'
 import { breakable, counted, grouped } from '../display-text.ts'
 import { doneNotice } from '../done.ts'
 import { commitLink, idsOf, recentRuns } from '../history/commit-parts.ts'
@@ -14,7 +12,14 @@ import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
 import { conversation } from './change-conversation.ts'
 import { changeForms } from './change-forms.ts'
-import { changeBadge, changeLink, proposalOf, type ShownChange } from './change-parts.ts'
+import {
+  changeBadge,
+  changeLink,
+  plainText,
+  proposalOf,
+  renderText,
+  type ShownChange,
+} from './change-parts.ts'
 
 const maxCommits = 100
 const maxFiles = 100
@@ -72,12 +77,8 @@ function ending({ to, params, time }: PageContext, change: ShownChange): Html | 
 async function renderDescription(context: PageContext, change: ShownChange): Promise<Html | false> {
   const { description: text, commit, username } = change
   if (text === '') return false
-  const place = documentPlace(context, context.params.name ?? '', commit, '')
-  const key = ['change', hash('sha256', text, 'base64url'), place.src].join('\n')
-  const rendered = await context.render(key, { kind: 'markdown', text, place })
-  const [style, content] = rendered
-    ? [' prose', rendered]
-    : ['', html`<pre class="message">${text}</pre>`]
+  const rendered = await renderText(context, { kind: 'change', text, rev: commit })
+  const [style, content] = rendered ? [' prose', rendered] : ['', plainText(text)]
   return html`<section class="card pad${style}" aria-label="Description by ${username}">${content}</section>`
 }
 

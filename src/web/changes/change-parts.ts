@@ -1,5 +1,7 @@
+import { hash } from 'node:crypto'
+import { documentPlace } from '../code/document-view.ts'
 import { type IconName, icon } from '../icons.ts'
-import type { SharedContext } from '../page.ts'
+import type { PageContext, SharedContext } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
 
@@ -31,6 +33,21 @@ export function proposalOf(
   return html`by ${username} for ${branch(target)}${
     source !== null ? html` from ${branch(source)}` : topic !== null && html`, topic ${topic}`
   }`
+}
+
+/** A text of a user, as Markdown with links to files of a revision; undefined when it cannot be rendered. */
+export async function renderText(
+  context: PageContext,
+  { kind, text, rev }: { kind: 'change' | 'comment'; text: string; rev: string },
+): Promise<Html | undefined> {
+  const place = documentPlace(context, context.params.name ?? '', rev, '')
+  const key = [kind, hash('sha256', text, 'base64url'), place.src].join('\n')
+  return context.render(key, { kind: 'markdown', text, place })
+}
+
+/** A text that is shown as it was typed. */
+export function plainText(text: string): Html {
+  return html`<pre class="message">${text}</pre>`
 }
 
 /** The address of the change of a page, or of something below it. */
