@@ -33,7 +33,7 @@ export const ChangeQuery = Type.Object({
   state: Type.Optional(Type.Enum([...states], { description: 'only changes in this state' })),
   target: Type.Optional(Type.String({ ...Name, description: 'only changes for this branch' })),
   source: Type.Optional(
-    Type.String({ description: 'only changes that follow this branch', maxLength: 250 }),
+    Type.String({ ...Name, description: 'only changes that follow this branch' }),
   ),
   username: Type.Optional(
     Type.String({ ...Name, description: 'only changes that this user has proposed' }),

@@ -56,6 +56,8 @@ test('a reader proposes a change by a push, and a writer lands it', async () => 
   await project.git('fetch', '--quiet', ada.remote('site'), 'refs/changes/1/1')
   assert.equal(await project.git('rev-parse', 'FETCH_HEAD'), commit)
   assert.equal((await ada.get('/repos/site/commits/refs%2Fchanges%2F1%2F1')).body.id, commit)
+  for (const filter of ['target', 'source', 'username'])
+    assert.equal((await bob.get(`/repos/site/changes?${filter}=%00`)).status, 400, filter)
   const refused = await bob.post(`${changeOf(1)}/land`, { method: 'merge' })
   assert.equal(refused.body.code, 'role_insufficient')
   const { body: landed } = await ada.post(`${changeOf(1)}/land`, { method: 'merge' })
