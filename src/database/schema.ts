@@ -440,7 +440,7 @@ export type AuditRow = {
 
 type RunStatus = 'queued' | 'running' | 'completed'
 export type RunConclusion = 'success' | 'failure' | 'cancelled' | 'timed_out'
-type RunEvent = 'push' | 'workflow_dispatch' | 'schedule'
+type RunEvent = 'push' | 'pull_request' | 'merge_group' | 'workflow_dispatch' | 'schedule'
 
 /** A run of workflows, in its current attempt; while it is queued or running, also its entry in the queue. */
 type RunTable = {

@@ -42,7 +42,9 @@ import { runRoutes } from './runs/run-routes.ts'
 import { createRuns } from './runs/runs.ts'
 import { type AwaitedRuns, createAwaitedRuns } from './starting/awaited-runs.ts'
 import { createFollowRun } from './starting/follow-run.ts'
+import { createPlanCandidate, type PlanCandidate } from './starting/plan-candidate.ts'
 import { createPlanPush } from './starting/plan-push.ts'
+import { createQueueRuns, type QueueRuns } from './starting/planned-runs.ts'
 import { createTriggers } from './starting/triggers.ts'
 import { createFindMissing } from './statuses/missing-requirement.ts'
 import { createFindRuleWarnings } from './statuses/rule-warnings.ts'
@@ -75,6 +77,8 @@ export type Workflows = {
   findRuleWarnings: FindRuleWarnings
   /** Runs workflows at commits of a push that is not accepted unless the runs succeed. */
   runAwaited: AwaitedRuns['run']
+  planCandidate: PlanCandidate
+  queueRuns: QueueRuns
   /** Ends the runs of a repository that is about to be deleted. */
   endRuns: (repositoryId: string) => Promise<void>
   /** Whether a run is queued. */
@@ -122,6 +126,8 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
   const reports = createReports({ ...parts, queue })
   const runs = createRuns({ ...parts, queue })
   const planPush = createPlanPush(parts)
+  const planCandidate = createPlanCandidate(parts)
+  const queueRuns = createQueueRuns(parts)
   const views = createRunViews({ db, git })
   const urlOfRun: UrlOfRun = ({ name }, { id, number }) =>
     settings.pages
@@ -202,6 +208,9 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
 
     runAwaited: awaitedRuns.run,
 
+    planCandidate,
+    queueRuns,
+
     async endRuns(repositoryId) {
       await shells.endOf(repositoryId)
       await runs.endAll(repositoryId)
@@ -218,7 +227,7 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     },
 
     start(runner, pool) {
-      const triggers = createTriggers({ ...parts, pool, planPush })
+      const triggers = createTriggers({ ...parts, queueRuns, pool, planPush })
       const keptDays = settings.runsKeptDays
       const loop = { ...parts, triggers, queue, awaitedRuns, shells, keptDays }
       const started = startWorkflowLoop(loop)

@@ -54,8 +54,8 @@ test('files of the request are checked, and may use actions of the branch', asyn
 
 test("files of GitHub's folder are checked, unless there are others, and foreign events noted", async () => {
   await pushFiles(service.admin, 'moved', {
-    '.github/workflows/ci.yml': 'on: [push, pull_request]\nsteps: [{ run: true }]',
-    '.github/workflows/pr.yml': 'on: pull_request\nsteps: [{ run: true }]',
+    '.github/workflows/ci.yml': 'on: [push, release]\nsteps: [{ run: true }]',
+    '.github/workflows/pr.yml': 'on: pull_request_target\nsteps: [{ run: true }]',
   })
   const { body } = await validate({}, 'moved')
   assert.deepEqual([body.valid, body.faults[0].file], [false, '.github/workflows/pr.yml'])
@@ -63,7 +63,7 @@ test("files of GitHub's folder are checked, unless there are others, and foreign
     file: '.github/workflows/ci.yml',
     line: 1,
     column: 12,
-    message: '"pull_request" starts no runs: pull requests are not supported.',
+    message: '"release" starts no runs: releases are not supported.',
   }
   assert.deepEqual(body.notes, [note])
   const named = await validate({ files: ['.github/workflows/ci.yml'] }, 'moved')

@@ -37,6 +37,8 @@ const run = 'steps: [{ run: a }]'
 const places: Record<string, string> = {
   'the file': `${unknown}\n${run}`,
   '`on.push`': `on: { push: { ${unknown} } }\n${run}`,
+  '`on.pull_request`': `on: { pull_request: { ${unknown} } }\n${run}`,
+  '`on.merge_group`': `on: { merge_group: { ${unknown} } }\n${run}`,
   '`on.workflow_dispatch.inputs.<id>`': `on: { workflow_dispatch: { inputs: { a: { ${unknown} } } } }\n${run}`,
   '`on.workflow_call.inputs.<id>`': `on: { workflow_call: { inputs: { a: { type: string, ${unknown} } } } }\n${run}`,
   '`on.workflow_call.outputs.<id>`': `on: { workflow_call: { outputs: { a: { value: x, ${unknown} } } } }\n${run}`,

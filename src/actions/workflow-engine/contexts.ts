@@ -101,6 +101,18 @@ export function nameOfRef(ref: string): { type: 'branch' | 'tag'; name: string }
   return { type: isTag ? 'tag' : 'branch', name: shortRef(ref) }
 }
 
+/** The branches of a `pull_request` by their short names; empty for other events, as on GitHub. */
+export function proposedRefs({ event, payload }: Pick<Plan, 'event' | 'payload'>) {
+  if (event !== 'pull_request') return { head_ref: '', base_ref: '' }
+  const proposed: unknown = payload.pull_request
+  const nameOf = (side: 'head' | 'base') => String(at(at(proposed, side), 'ref') ?? '')
+  return { head_ref: nameOf('head'), base_ref: nameOf('base') }
+}
+
+function at(value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined
+}
+
 function githubContext(plan: Plan, workflow: Workflow): Record<string, Json> {
   const repository = fullNameOf(plan.repository)
   const { type, name } = nameOfRef(plan.ref)
@@ -110,8 +122,7 @@ function githubContext(plan: Plan, workflow: Workflow): Record<string, Json> {
     ref_name: name,
     ref_type: type,
     ref_protected: false,
-    head_ref: '',
-    base_ref: '',
+    ...proposedRefs(plan),
     event_name: plan.event,
     event: plan.payload,
     actor: plan.actor,

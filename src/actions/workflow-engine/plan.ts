@@ -44,7 +44,16 @@ export type JobIdentity = {
   idTokens: { url: string; token: string } | null
 }
 
-export type TriggerKind = 'push' | 'workflow_dispatch' | 'schedule'
+/** The events that start runs. */
+export const triggerKinds = [
+  'push',
+  'pull_request',
+  'merge_group',
+  'workflow_dispatch',
+  'schedule',
+] as const
+
+export type TriggerKind = (typeof triggerKinds)[number]
 
 export type PlanLimits = {
   /** Limits of the whole run and of each step. */

@@ -28,7 +28,7 @@ test('an accidental tag or alias gets its correction as advice', () => {
   assert.deepEqual(adviceOn(on('[*/docs]')), ["Put it in quotes: '*/docs'."])
   for (const nothing of ['', '{}', '[]', '""']) {
     const [advice = '', ...more] = adviceOn(`on: ${nothing}\nsteps: [{ run: x }]`)
-    assert.match(advice, /^Write "push", "workflow_dispatch", "schedule"/)
+    assert.match(advice, /^Write "push", "pull_request", "workflow_dispatch"/)
     assert.deepEqual(more, [])
   }
 })

@@ -95,10 +95,18 @@ const workflows: FaultCase[] = [
     '1:15 The context `secrets` cannot be used in `run-name`.',
   ],
   ['on:\nsteps: [{ run: x }]', '1:1 "on" does not name an event.'],
-  ['on: pull_request\nsteps: [{ run: x }]', '1:5 Pull requests are not supported.'],
   [
-    'on: [pull_request, release]\nsteps: [{ run: x }]',
-    '1:6 None of the events "pull_request" and "release" happens here.',
+    'on: pull_request_target\nsteps: [{ run: x }]',
+    '1:5 Runs with secrets for commits that everybody may propose are not supported.',
+  ],
+  [
+    'on: [pull_request_review, release]\nsteps: [{ run: x }]',
+    '1:6 None of the events "pull_request_review" and "release" happens here.',
+  ],
+  ['on: { pull_request: { tags: [v1] } }\nsteps: [{ run: x }]', '1:23 Changes are for branches.'],
+  [
+    'on: { merge_group: { paths: [a] } }\nsteps: [{ run: x }]',
+    '1:22 Unexpected key "paths" in "merge_group".',
   ],
   ['on: { pish: }\nsteps: [{ run: x }]', '1:7 "pish" is not a supported event.'],
   ['on: issues\nsteps: [{ run: x }]', '1:5 Issues are not supported.'],

@@ -7,26 +7,38 @@ import { formatFaults, formatNotes } from './source/fault-list.ts'
 const steps = 'steps: [{ run: x }]\n'
 
 test('an event that never happens here is noted beside one that does', () => {
-  const text = `on:\n  push: { branches: [main] }\n  pull_request:\n    types: [opened]\n${steps}`
+  const text = `on:\n  push: { branches: [main] }\n  pull_request_target:\n    types: [opened]\n${steps}`
   const { workflow, faults, notes } = checkAlone(text)
   assert.deepEqual(faults, [])
   assert.deepEqual(formatNotes(notes), [
-    'ci.yml:3:3: note: "pull_request" starts no runs: pull requests are not supported.',
+    'ci.yml:3:3: note: "pull_request_target" starts no runs: runs with secrets for commits that everybody may propose are not supported.',
   ])
   assert.deepEqual(workflow?.on.push?.branches, ['main'])
 })
 
 test('in each form of "on", foreign events are noted', () => {
   const linesOf = (text: string) => checkAlone(text + steps).notes.map(({ line }) => line)
-  assert.deepEqual(linesOf('on: [push, merge_group, release]\n'), [1, 1])
+  assert.deepEqual(linesOf('on: [push, check_run, release]\n'), [1, 1])
   assert.deepEqual(linesOf('on:\n  - push\n  - create\n  - workflow_run\n'), [3, 4])
   assert.deepEqual(linesOf('on:\n  workflow_dispatch:\n  watch: { types: [started] }\n'), [3])
+})
+
+test('changes and the queue start workflows, and types that never happen are noted', () => {
+  const on = `on:\n  pull_request: { branches: [main], types: [opened, closed] }\n  merge_group:\n`
+  const { workflow, faults, notes } = checkAlone(on + steps)
+  assert.deepEqual(faults, [])
+  assert.deepEqual(formatNotes(notes), [
+    'ci.yml:2:53: note: The type "closed" of "pull_request" starts no runs; here are opened, synchronize and reopened.',
+  ])
+  assert.deepEqual(workflow?.on.pullRequest?.branches, ['main'])
+  assert.deepEqual(workflow?.on.pullRequest?.types, ['opened', 'closed'])
+  assert.equal(workflow?.on.mergeGroup?.types, undefined)
 })
 
 test('without an event that happens here, a file is refused once', () => {
   const faultsOf = (on: string) =>
     checkAlone(`on: ${on}\n${steps}`).faults.map(({ message }) => message)
-  assert.deepEqual(faultsOf('pull_request'), ['Pull requests are not supported.'])
+  assert.deepEqual(faultsOf('status'), ['Commit statuses are not supported.'])
   assert.deepEqual(faultsOf('[issues, fork, watch]'), [
     'None of the events "issues", "fork" and "watch" happens here.',
   ])

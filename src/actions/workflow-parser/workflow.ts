@@ -60,6 +60,10 @@ export type Concurrency = { group: Template; cancelInProgress: Template | boolea
 /** The events that start a workflow; undefined for each that does not. */
 export type WorkflowTriggers = {
   push: PushFilter | undefined
+  /** A version of a change. */
+  pullRequest: ProposalFilter | undefined
+  /** A commit that is to land by the queue. */
+  mergeGroup: ProposalFilter | undefined
   dispatch: { inputs: Record<string, Input> } | undefined
   schedule: { cron: string; timezone: string | undefined; position: SourcePosition }[]
   call: CallInterface | undefined
@@ -87,6 +91,9 @@ export type PushFilter = {
   paths: string[] | undefined
   pathsIgnore: string[] | undefined
 }
+
+/** The same, with branches that commits are proposed for; `types` are the actions that start it, undefined for all. */
+export type ProposalFilter = PushFilter & { types: string[] | undefined }
 
 /** An input of a dispatch. */
 export type Input = {

@@ -7,7 +7,7 @@ import { openSandbox, type SandboxOptions } from '#actions/sandbox/open-sandbox.
 import { toRunnerArchitecture } from '#actions/workflow-engine/contexts.ts'
 import { executeRun } from '#actions/workflow-engine/execute-run.ts'
 import { createLogRenderer, renderPiece } from '#actions/workflow-engine/output/render-log.ts'
-import type { Conclusion, Plan, TriggerKind } from '#actions/workflow-engine/plan.ts'
+import type { Conclusion, Plan } from '#actions/workflow-engine/plan.ts'
 import { formatFaults } from '#actions/workflow-parser/source/fault-list.ts'
 import { createSemaphore } from '#base/concurrency/semaphore.ts'
 import { listedHostsFault, listedHostsForm, parseListedHosts } from '#base/outbound/listed-hosts.ts'
@@ -25,7 +25,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 import { checkWorkflows } from './check-workflows.ts'
 import { createFolderStorage } from './folder-storage.ts'
 import { createLocalCheckout } from './local-checkout.ts'
-import { locateWorkflows, readLocalFiles } from './local-files.ts'
+import { type LocalEvent, locateWorkflows, readLocalFiles } from './local-files.ts'
 import { localToolset } from './local-tools.ts'
 import { networkAdvice } from './network-advice.ts'
 import { createRunSummary } from './run-summary.ts'
@@ -36,7 +36,7 @@ import { findWorkingTree, listFiles, type WorkingTree } from './working-tree.ts'
 export type RunOptions = {
   check?: boolean
   job?: string[]
-  event?: TriggerKind
+  event?: LocalEvent
   input?: string[]
   secret?: string[]
   secretsFile?: string

@@ -87,7 +87,7 @@ export async function checkSources(
  */
 export function withoutCallees(sources: Sources, areNamed: boolean): Sources {
   const callees = sources.workflows.filter(({ on }) => {
-    const starts = on.push ?? on.dispatch ?? on.schedule[0]
+    const starts = on.push ?? on.pullRequest ?? on.mergeGroup ?? on.dispatch ?? on.schedule[0]
     return on.call !== undefined && starts === undefined
   })
   if (callees.length === 0) return sources

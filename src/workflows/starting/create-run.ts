@@ -1,5 +1,6 @@
 import type { Principal } from '#access/principal.ts'
 import { maskAndShorten } from '#actions/secret-masking/mask-and-shorten.ts'
+import { proposedRefs } from '#actions/workflow-engine/contexts.ts'
 import type { TriggerKind } from '#actions/workflow-engine/plan.ts'
 import type { Scope } from '#actions/workflow-parser/expressions/scope.ts'
 import type { InputValue } from '#actions/workflow-parser/reading/given-inputs.ts'
@@ -163,8 +164,7 @@ function scopeOf(spec: RunSpec, number: number): Scope {
         run_number: String(number),
         run_attempt: '1',
         workflow: spec.sources.workflows[0]?.name ?? '',
-        head_ref: '',
-        base_ref: '',
+        ...proposedRefs(spec),
       },
       inputs,
       vars: {},

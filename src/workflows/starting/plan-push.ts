@@ -1,5 +1,4 @@
 import { isRunUsername } from '#access/names.ts'
-import type { Checker } from '#actions/workflow-parser/checker.ts'
 import {
   createPushBudget,
   matchesPush,
@@ -11,16 +10,21 @@ import { once } from '#base/once.ts'
 import type { PushRunOptions } from '#database/schema.ts'
 import { pushPayload } from '#events/github-payloads/push-payload.ts'
 import type { ObjectReader } from '#git/objects/object-reader.ts'
-import { gitCommands } from '#git/process/commands.ts'
-import { type Git, GitError } from '#git/process/git-process.ts'
+import type { Git } from '#git/process/git-process.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import type { PushedUpdate, RefUpdate } from '#git/refs/refs.ts'
 import { readPayloadContext } from '#repositories/payload-context.ts'
 import type { RepositorySummary } from '#repositories/repository-summary-store.ts'
 import { openCommit } from '../commits/commit-files.ts'
-import { describeFaults, readSources } from '../commits/workflow-sources.ts'
 import { inputsFault, type RunSpec } from './create-run.ts'
-import { createNameMask, type PlannedRun, toStartFields } from './planned-runs.ts'
+import {
+  type ChangedPaths,
+  changedPaths,
+  type PlanDependencies,
+  planFiles,
+  skipsRuns,
+} from './plan-files.ts'
+import { type PlannedRun, toStartFields } from './planned-runs.ts'
 
 /** A pushed ref, to plan its runs. */
 type PushedRef = {
@@ -42,30 +46,7 @@ type PlannedPush = { planned: PlannedRun[]; workflows: Workflow[]; isDefault: bo
 /** Plans the runs of a pushed ref; undefined when it does not point to a commit. Throws `workflow_not_found`. */
 export type PlanPush = (pushed: PushedRef) => Promise<PlannedPush | undefined>
 
-type Dependencies = {
-  checker: Checker
-  /** Opens the secrets of a repository. */
-  openSecrets: (repositoryId: string) => Promise<Record<string, string>>
-  baseUrl: () => string
-}
-
-type Paths = string[] | 'unknown'
-
-const changesMaxBytes = 4 * 1024 * 1024
-// A small tree can contain itself many times.
-const changesLimits = { memoryMaxBytes: 512 * 1024 * 1024, fileMaxBytes: 2 ** 40 }
-// As on GitHub.
-const skipPattern = /\[(skip ci|ci skip|no ci|skip actions|actions skip)\]/i
-
-/** Whether a message asks for no runs, in a word or as a trailer, `skip-checks: true`. */
-function skipsRuns(message: string): boolean {
-  if (skipPattern.test(message)) return true
-  const [, ...paragraphs] = message.trim().split(/\r?\n[ \t]*\r?\n/)
-  const trailers = paragraphs.at(-1)?.split('\n') ?? []
-  return trailers.some((line) => /^skip-checks:[ \t]*true$/i.test(line.trim()))
-}
-
-export function createPlanPush({ checker, openSecrets, baseUrl }: Dependencies): PlanPush {
+export function createPlanPush({ baseUrl, ...parts }: PlanDependencies): PlanPush {
   return async (pushed) => {
     const { repository, directory, git, objects, update, actor, options, files } = pushed
     const commit = await openCommit(objects, update.after)
@@ -89,27 +70,16 @@ export function createPlanPush({ checker, openSecrets, baseUrl }: Dependencies):
     const mayStart = (file: string) =>
       files !== undefined || (!isSkipped && !wasAwaited(options, update.ref, file))
     const budget = createPushBudget()
-    const planned: PlannedRun[] = []
-    const workflows: Workflow[] = []
-    for (const path of files ?? (await commit.listWorkflows())) {
-      const sources = await readSources(checker, commit, [path])
-      const [workflow] = sources.workflows
-      const fail = (fault: string) => planned.push({ failed: { ...fields, files: [path], fault } })
-      if (sources.faults.length > 0 || !workflow) {
-        if (mayStart(path)) fail(describeFaults(sources.faults))
-        continue
-      }
-      workflows.push(workflow)
-      if (!mayStart(path)) continue
-      if (files === undefined && !(await isStarted(workflow, update, { changed, budget }))) continue
-      const inputs = inputsFor(workflow, options.inputs ?? {})
-      if ('fault' in inputs) {
-        fail(inputs.fault)
-        continue
-      }
-      const mask = await createNameMask(openSecrets, repository.id, sources)
-      planned.push({ start: { ...fields, inputs: inputs.values, sources, mask } })
-    }
+    const { planned, workflows } = await planFiles(parts, {
+      commit,
+      paths: files ?? (await commit.listWorkflows()),
+      fields,
+      isReported: mayStart,
+      isStarted: async (workflow) =>
+        files !== undefined ||
+        (mayStart(workflow.path) && (await isStarted(workflow, update, { changed, budget }))),
+      inputsFor: (workflow) => inputsFor(workflow, options.inputs ?? {}),
+    })
     const isDefault = update.ref === `refs/heads/${context.repository.defaultBranch}`
     return { planned, workflows, isDefault }
   }
@@ -122,33 +92,13 @@ function wasAwaited({ awaited = [] }: PushRunOptions, ref: string, file: string)
 async function isStarted(
   { on: { push } }: Workflow,
   { ref, before }: RefUpdate,
-  { changed, budget }: { changed: () => Promise<Paths>; budget: PushBudget },
+  { changed, budget }: { changed: () => Promise<ChangedPaths>; budget: PushBudget },
 ) {
   if (!push) return false
   const isNew = before === zeroId
   const needsPaths = (push.paths || push.pathsIgnore) && !isNew && ref.startsWith('refs/heads/')
   const changedPaths = needsPaths ? await changed() : 'unknown'
   return matchesPush(push, { ref, isNew, changedPaths }, budget)
-}
-
-// The previous commits may have been pruned. A push with too many changed files counts as one of all files.
-async function changedPaths(
-  git: Git,
-  directory: string,
-  { before, after }: RefUpdate,
-): Promise<Paths> {
-  const command = gitCommands.listChanges(directory, before, after)
-  const output = await git
-    .runUpTo(changesMaxBytes, command, { limits: changesLimits })
-    .catch((error) => {
-      if (error instanceof GitError) return undefined
-      throw error
-    })
-  if (output === undefined) return 'unknown'
-  return output
-    .toString()
-    .split('\0')
-    .filter((path) => path !== '')
 }
 
 /** The inputs of a push that a workflow declares, with the defaults of its others; none when it declares none of them. */

@@ -1,5 +1,6 @@
 import { createMasker } from '#actions/secret-masking/masker.ts'
 import type { Clock } from '#base/clock.ts'
+import type { Notifier } from '#base/concurrency/notifier.ts'
 import { Problem, type ProblemCode, toProblem } from '#base/problem.ts'
 import type { Db } from '#database/schema.ts'
 import {
@@ -7,7 +8,7 @@ import {
   type RepositorySummary,
 } from '#repositories/repository-summary-store.ts'
 import type { Sources } from '../commits/workflow-sources.ts'
-import type { RunTransition } from '../run-events.ts'
+import type { PublishRuns, RunTransition } from '../run-events.ts'
 import { insertRun, takeNumber } from '../run-store.ts'
 import { addLog } from '../views/run-logs.ts'
 import { createFailedRunRow, type RunSpec } from './create-run.ts'
@@ -18,8 +19,8 @@ export type PlannedRun = { start: RunSpec } | { failed: FailedRun }
 
 type FailedRun = Omit<RunSpec, 'sources' | 'mask'> & { files: string[]; fault: string }
 
-/** The names to notify in this process, and the events to publish at the end of the transaction. */
-export type CreatedRuns = { changed: string[]; transitions: RunTransition[] }
+/** The id of the run, the names to notify in this process, and the events to publish at the end of the transaction. */
+type CreatedRuns = { id: string | undefined; changed: string[]; transitions: RunTransition[] }
 
 const transientCodes = new Set<ProblemCode>([
   'checks_busy',
@@ -44,18 +45,14 @@ export function toStartFields(
 }
 
 /** Creates a planned run in a transaction; none when the repository was deleted. */
-export async function createPlanned(
-  tx: Db,
-  clock: Clock,
-  planned: PlannedRun,
-): Promise<CreatedRuns> {
+async function createPlanned(tx: Db, clock: Clock, planned: PlannedRun): Promise<CreatedRuns> {
   const fields = 'start' in planned ? planned.start : planned.failed
   if (!(await lockRepositorySummary(tx, fields.repository.id)))
-    return { changed: [], transitions: [] }
+    return { id: undefined, changed: [], transitions: [] }
   if ('failed' in planned) return createFailedRun(tx, clock, planned.failed)
   try {
-    const { changed, transitions } = await enqueueRun(tx, planned.start, clock.now())
-    return { changed: [...changed, 'queue'], transitions }
+    const { id, changed, transitions } = await enqueueRun(tx, planned.start, clock.now())
+    return { id, changed: [...changed, 'queue'], transitions }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     const { sources, mask: _, ...start } = planned.start
@@ -73,7 +70,40 @@ async function createFailedRun(tx: Db, clock: Clock, failed: FailedRun): Promise
   await insertRun(tx, run, [])
   const text = `✗ failure: ${run.fault}\n`
   await addLog(tx, { ...run, attempt: 1, logBytes: 0 }, [{ step: null, prefix: '', text }])
-  return { changed: [], transitions: [{ action: 'completed', run: { ...run, attempt: 1 } }] }
+  const transitions: RunTransition[] = [{ action: 'completed', run: { ...run, attempt: 1 } }]
+  return { id: run.id, changed: [], transitions }
+}
+
+/** Creates planned runs as the last part of a transaction, and publishes their events. */
+export type QueueRuns = (
+  tx: Db,
+  planned: readonly PlannedRun[],
+) => Promise<{
+  /** The ids of the runs, also of those that failed before they started. */
+  ids: string[]
+  /** To be called after the transaction. */
+  notify: () => void
+}>
+
+type QueueRunsDependencies = {
+  publishRuns: PublishRuns
+  changes: Pick<Notifier, 'notify'>
+  clock: Clock
+}
+
+export function createQueueRuns({ publishRuns, changes, clock }: QueueRunsDependencies): QueueRuns {
+  return async (tx, planned) => {
+    const created: CreatedRuns[] = []
+    for (const one of planned) created.push(await createPlanned(tx, clock, one))
+    const transitions = created.flatMap((one) => one.transitions)
+    await publishRuns(tx, clock.now(), transitions)
+    return {
+      ids: created.flatMap(({ id }) => id ?? []),
+      notify() {
+        for (const name of created.flatMap(({ changed }) => changed)) changes.notify(name)
+      },
+    }
+  }
 }
 
 type OpenSecrets = (repositoryId: string) => Promise<Record<string, string>>

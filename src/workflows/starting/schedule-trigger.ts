@@ -1,7 +1,6 @@
 import type { Checker } from '#actions/workflow-parser/checker.ts'
 import { nextTime } from '#actions/workflow-parser/reading/cron.ts'
 import { type Clock, dayMs } from '#base/clock.ts'
-import type { Notifier } from '#base/concurrency/notifier.ts'
 import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
@@ -18,22 +17,20 @@ import {
 } from '#repositories/repository-summary-store.ts'
 import { type CommitFiles, openCommit } from '../commits/commit-files.ts'
 import { describeFaults, readSources } from '../commits/workflow-sources.ts'
-import type { PublishRuns } from '../run-events.ts'
 import { listDue, reschedule } from '../schedule-store.ts'
 import {
   createNameMask,
-  createPlanned,
   isTransient,
   type PlannedRun,
+  type QueueRuns,
   toStartFields,
 } from './planned-runs.ts'
 
 export type ScheduleDependencies = {
   db: Database
-  publishRuns: PublishRuns
+  queueRuns: QueueRuns
   git: Git
   checker: Checker
-  changes: Notifier
   directoryOf: (repositoryId: string) => Promise<string>
   /** Opens the secrets of a repository. */
   openSecrets: (repositoryId: string) => Promise<Record<string, string>>
@@ -46,7 +43,7 @@ const maxDueSchedules = 20
 
 /** Returns a function that starts the runs whose time has come. */
 export function createScheduleTrigger(dependencies: ScheduleDependencies) {
-  const { db, publishRuns, git, checker, changes, directoryOf } = dependencies
+  const { db, queueRuns, git, checker, directoryOf } = dependencies
   const { openSecrets, baseUrl, clock, log } = dependencies
 
   async function startDue(): Promise<void> {
@@ -63,16 +60,14 @@ export function createScheduleTrigger(dependencies: ScheduleDependencies) {
   async function startOne(schedule: ScheduleRow): Promise<void> {
     const planned = await planScheduled(schedule)
     const next = nextTime(schedule.cron, schedule.timezone || undefined, clock.now())
-    const changed = await db.transaction().execute(async (tx) => {
+    const created = await db.transaction().execute(async (tx) => {
       const repository = await lockRepositorySummary(tx, schedule.repositoryId)
       // Also while the repository is deleted: it may be restored.
       const isFirst = await reschedule(tx, schedule, next)
-      if (!repository || !isFirst || !planned) return []
-      const { changed, transitions } = await createPlanned(tx, clock, planned)
-      await publishRuns(tx, clock.now(), transitions)
-      return changed
+      if (!repository || !isFirst || !planned) return undefined
+      return queueRuns(tx, [planned])
     })
-    for (const name of changed) changes.notify(name)
+    created?.notify()
   }
 
   async function planScheduled(schedule: ScheduleRow): Promise<PlannedRun | undefined> {

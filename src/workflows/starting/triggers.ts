@@ -19,7 +19,7 @@ import { findPushRunOptions } from '../run-store.ts'
 import { replaceSchedules, retainSchedules } from '../schedule-store.ts'
 import type { RunSpec } from './create-run.ts'
 import type { PlanPush } from './plan-push.ts'
-import { type CreatedRuns, createPlanned, isTransient, type PlannedRun } from './planned-runs.ts'
+import { isTransient, type PlannedRun } from './planned-runs.ts'
 import { createScheduleTrigger, type ScheduleDependencies } from './schedule-trigger.ts'
 
 /** Triggers: they start runs for pushes in the event log and at the times of schedules. */
@@ -42,7 +42,7 @@ const reactedKinds = new Set(['push', 'repository.default_branch'])
 const reactTimeoutMs = 2000
 
 export function createTriggers(dependencies: TriggerDependencies): TriggerService {
-  const { db, publishRuns, changes, clock, log } = dependencies
+  const { db, queueRuns, log } = dependencies
   const plan = createEventPlanner(dependencies)
   // The event that failed last, and how often it failed in a row.
   let failing = { seq: 0, tries: 0 }
@@ -73,24 +73,17 @@ export function createTriggers(dependencies: TriggerDependencies): TriggerServic
     to: number,
     { planned, schedules, deletedRef }: Reaction,
   ): Promise<void> {
-    const changed = await db.transaction().execute(async (tx) => {
-      if ((await lockCursor(tx, 'workflows')) !== from) return []
+    const created = await db.transaction().execute(async (tx) => {
+      if ((await lockCursor(tx, 'workflows')) !== from) return undefined
       if (schedules && (await lockRepositorySummary(tx, schedules.repositoryId))) {
         const update = schedules.areOnlyRetained ? retainSchedules : replaceSchedules
         await update(tx, schedules.repositoryId, schedules.rows)
       }
       if (deletedRef) await deleteCaches(tx, deletedRef.repositoryId, { ref: deletedRef.ref })
-      const created: CreatedRuns[] = []
-      for (const one of planned) created.push(await createPlanned(tx, clock, one))
       await updateCursor(tx, 'workflows', to)
-      await publishRuns(
-        tx,
-        clock.now(),
-        created.flatMap(({ transitions }) => transitions),
-      )
-      return created.flatMap(({ changed }) => changed)
+      return queueRuns(tx, planned)
     })
-    for (const name of changed) changes.notify(name)
+    created?.notify()
   }
 
   // An event that keeps failing must not block the later ones. Returns whether the event was recorded.

@@ -1,4 +1,5 @@
 import { type TProperties, Type } from 'typebox'
+import { triggerKinds } from '#actions/workflow-engine/plan.ts'
 import { field } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
 
@@ -48,11 +49,16 @@ const run = {
   repoName: Type.String({ description: 'the name of the repository' }),
   number: Type.Integer({ description: 'the number of the run in its repository, from 1' }),
   name: Type.String({ description: 'the `run-name`, or else the names of the workflows' }),
-  branch: Type.String({ description: 'the branch or tag' }),
-  ref: Type.String({ description: 'the full name of the branch or tag' }),
+  branch: Type.String({
+    description: 'the branch or tag; of a version of a change the same as `ref`',
+  }),
+  ref: Type.String({
+    description: 'the full name of the branch or tag; of a version of a change `refs/changes/7/1`',
+  }),
   commit: Type.String({ description: 'the commit that it pointed to when the run was accepted' }),
-  event: Type.Enum(['push', 'workflow_dispatch', 'schedule'], {
-    description: '`push`, `workflow_dispatch` or `schedule`',
+  event: Type.Enum([...triggerKinds], {
+    description:
+      '`push`, `pull_request` (a version of a change), `merge_group` (the queue), `workflow_dispatch` or `schedule`',
   }),
   actor: Type.String({ description: 'the username of the user who triggered the run' }),
   files: Type.Array(Type.String(), { description: 'the workflow files, in order' }),

@@ -20,7 +20,7 @@ import { conditionOf } from './template-parts.ts'
 /** A key of the matrix that gives jobs their label, as in `runs-on: ${{ matrix.os }}`, and its values that runners have. */
 export type MatrixLabels = { name: string; labels: string[] }
 
-const events = ['push', 'workflow_dispatch', 'schedule']
+const events = ['push', 'pull_request', 'merge_group', 'workflow_dispatch', 'schedule']
 const maxLabels = 20
 const maxDepth = 200
 

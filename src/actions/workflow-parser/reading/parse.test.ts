@@ -183,6 +183,8 @@ test('"on" has a form for one event, for several, and for none', () => {
   assert.deepEqual(triggers('on: { push: , workflow_dispatch: { inputs: } }').push, allPushes)
   assert.deepEqual(triggers(''), {
     push: undefined,
+    pullRequest: undefined,
+    mergeGroup: undefined,
     dispatch: undefined,
     schedule: [],
     call: undefined,

@@ -10,7 +10,7 @@ import {
   openList,
 } from '../source/fields.ts'
 import type { SourceNode } from '../source/source-text.ts'
-import type { PushFilter, SourcePosition, WorkflowTriggers } from '../workflow.ts'
+import type { ProposalFilter, PushFilter, SourcePosition, WorkflowTriggers } from '../workflow.ts'
 import { cronFault } from './cron.ts'
 import { patternFault } from './filter-pattern.ts'
 import { readDispatchInputs } from './read-dispatch.ts'
@@ -27,8 +27,9 @@ const keys = [
 ] as const
 
 type FilterKey = (typeof keys)[number]
+type Shape = Parameters<typeof openFields<FilterKey | 'types'>>[1]
 
-const shape = {
+const pushShape: Shape = {
   name: '"push"',
   keys,
   unsupported: {
@@ -36,11 +37,46 @@ const shape = {
   } as const,
 }
 
+const noTags: FieldMessage = ['Changes are for branches.', 'Remove it.']
+const proposalShape: Shape = {
+  name: '"pull_request"',
+  keys: ['branches', 'branches-ignore', 'paths', 'paths-ignore', 'types'],
+  unsupported: { tags: noTags, 'tags-ignore': noTags },
+}
+const queueShape: Shape = {
+  name: '"merge_group"',
+  keys: ['branches', 'branches-ignore', 'types'],
+}
+
+/** The types of the events that happen here. */
+const proposalTypes = ['opened', 'synchronize', 'reopened'] as const
+const queueTypes = ['checks_requested'] as const
+
 const maxPatterns = 100
 
 /** Reads the filters of `on.push`; undefined where none are given. */
 function readPushFilter(field: Field | undefined, faults: FaultList): PushFilter {
+  return readFilter(field && openFields(field, pushShape, faults), faults)
+}
+
+/** The same of an event with types, which are noted where they never happen here. */
+function readProposalFilter(
+  field: Field | undefined,
+  { shape, known }: { shape: Shape; known: readonly string[] },
+  faults: FaultList,
+): ProposalFilter {
   const fields = field && openFields(field, shape, faults)
+  const named = given(fields?.get('types'))
+  const types = named && readTexts(named, faults)
+  for (const { text, field: item } of types ?? []) {
+    if (known.includes(text)) continue
+    const why = `The type ${quoted(text)} of ${shape.name} starts no runs; here are ${listed(known, 'and')}.`
+    faults.note(item.node.position, why)
+  }
+  return { ...readFilter(fields, faults), types: types?.map(({ text }) => text) }
+}
+
+function readFilter(fields: Fields<FilterKey> | undefined, faults: FaultList): PushFilter {
   const read = (key: FilterKey) => {
     const patterns = given(fields?.get(key))
     return patterns && readPatterns(patterns, key.endsWith('-ignore'), faults)
@@ -92,9 +128,12 @@ function readPatterns(field: Field, isIgnored: boolean, faults: FaultList): stri
 }
 
 const instead =
-  'Use "push", "workflow_dispatch" or "schedule"; "on: push" runs for every branch that is pushed.'
+  'Use "push", "pull_request", "workflow_dispatch" or "schedule"; "on: push" runs for every branch that is pushed.'
 
-const pullRequests: FieldMessage = ['Pull requests are not supported.', instead]
+const reviews: FieldMessage = [
+  'Events of reviews are not supported.',
+  'Use "on: pull_request", which runs for every version of a change.',
+]
 const unsupported = (what: string): FieldMessage => [`${what} are not supported.`, instead]
 
 /** The events of GitHub that never happen here, each with the reason and the closest alternative. */
@@ -117,14 +156,15 @@ export const foreignEvents: Readonly<Record<string, FieldMessage>> = {
   issue_comment: unsupported('Issues'),
   issues: unsupported('Issues'),
   label: unsupported('Labels'),
-  merge_group: unsupported('Merge queues'),
   milestone: unsupported('Milestones'),
   page_build: unsupported('Published sites'),
   public: unsupported('Changes of the visibility'),
-  pull_request: pullRequests,
-  pull_request_review: pullRequests,
-  pull_request_review_comment: pullRequests,
-  pull_request_target: pullRequests,
+  pull_request_review: reviews,
+  pull_request_review_comment: reviews,
+  pull_request_target: [
+    'Runs with secrets for commits that everybody may propose are not supported.',
+    'Use "on: pull_request", whose runs have no secrets unless the user who proposes may push.',
+  ],
   registry_package: unsupported('Packages'),
   release: ['Releases are not supported.', 'Use "on: push" with "tags".'],
   repository_dispatch: [
@@ -144,7 +184,14 @@ export function foreignEvent(name: string): FieldMessage | undefined {
   return Object.hasOwn(foreignEvents, name) ? foreignEvents[name] : undefined
 }
 
-const events = ['push', 'workflow_dispatch', 'schedule', 'workflow_call'] as const
+const events = [
+  'push',
+  'pull_request',
+  'merge_group',
+  'workflow_dispatch',
+  'schedule',
+  'workflow_call',
+] as const
 type Event = (typeof events)[number]
 
 const maxSchedules = 20
@@ -154,6 +201,8 @@ type NamedEvent = { name: string; details: Field | undefined; position: SourcePo
 /** The triggers of a file without `on`. */
 export const noTriggers: WorkflowTriggers = {
   push: undefined,
+  pullRequest: undefined,
+  mergeGroup: undefined,
   dispatch: undefined,
   schedule: [],
   call: undefined,
@@ -170,6 +219,14 @@ export function readTriggers(field: Field, faults: FaultList): WorkflowTriggers 
   for (const { name, details, position } of named) {
     const event = toEvent(name, position, faults)
     if (event === 'push') triggers.push = readPushFilter(details, faults)
+    if (event === 'pull_request') {
+      const kind = { shape: proposalShape, known: proposalTypes }
+      triggers.pullRequest = readProposalFilter(details, kind, faults)
+    }
+    if (event === 'merge_group') {
+      const kind = { shape: queueShape, known: queueTypes }
+      triggers.mergeGroup = readProposalFilter(details, kind, faults)
+    }
     if (event === 'workflow_dispatch') {
       triggers.dispatch = { inputs: readDispatchInputs(details, faults) }
     }
@@ -204,7 +261,8 @@ function lowerFirst(text: string): string {
 function eventsOf(field: Field, faults: FaultList): NamedEvent[] {
   const { node } = field
   if (isEmpty(node)) {
-    const instead = 'Write "push", "workflow_dispatch", "schedule" or a list of them, or omit "on".'
+    const instead =
+      'Write "push", "pull_request", "workflow_dispatch", "schedule" or a list of them, or omit "on".'
     faults.add(node.position, '"on" does not name an event.', instead)
     return []
   }
@@ -232,7 +290,7 @@ function toEvent(name: string, position: SourcePosition, faults: FaultList): Eve
   const similar = suggest(name, events)
   const instead = similar
     ? `Write ${quoted(similar)}.`
-    : 'Use "push", "workflow_dispatch" or "schedule".'
+    : 'Use "push", "pull_request", "workflow_dispatch" or "schedule".'
   faults.add(position, `${quoted(name)} is not a supported event.`, instead)
   return undefined
 }
