@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { requirePermission } from '#access/may.ts'
 import { mergeProblems } from '#git-server/api-writes/write-routes.ts'
-import { linkToNext, PageQuery, paged } from '#http/pagination.ts'
+import { linkToNext, paged } from '#http/pagination.ts'
 import { type FindRequest, type Route, route } from '#http/route.ts'
 import { openOfRoute, openProblems } from '#repositories/open-repository.ts'
 import type { Repositories } from '#repositories/repositories.ts'
@@ -14,7 +14,13 @@ import {
   LandBody,
 } from './change-schemas.ts'
 import type { Changes } from './changes.ts'
-import { CommentBody, CommentEditBody, CommentSchema, VerdictBody } from './review-schemas.ts'
+import {
+  CommentBody,
+  CommentEditBody,
+  CommentQuery,
+  CommentSchema,
+  VerdictBody,
+} from './review-schemas.ts'
 
 type Dependencies = { repositories: Repositories; changes: Changes }
 
@@ -100,13 +106,16 @@ export function changeRoutes({ repositories, changes }: Dependencies): Route[] {
       description: 'Oldest first. A page has 100 comments unless `limit` is given.',
       permission: 'repo:read',
       find,
-      query: PageQuery,
+      query: CommentQuery,
       reply: { 200: Type.Array(CommentSchema) },
       problems: [...openProblems, 'change_not_found'],
       handle: async ({ found, params, query, url, setHeader }) => {
         const change = await changes.find(found, params.number)
+        const { path, onFiles } = query
         const page = { ...query, limit: query.limit ?? defaultLimit }
-        return paged({ query: page, url, setHeader }, (part) => review.list(found, change, part))
+        return paged({ query: page, url, setHeader }, (part) =>
+          review.list(found, change, { path, onFiles, ...part }),
+        )
       },
     }),
     route('POST', '/repos/:name/changes/:number/comments', {

@@ -141,6 +141,8 @@ export function createChanges(dependencies: Dependencies): Changes {
   ): Promise<ChangeDetails> {
     const change = await find(repository, number)
     const versions = await listChangeVersions(db, change)
+    // Another request has made a version meanwhile.
+    if (versions.at(-1)?.version !== change.version) return get(principal, repository, number)
     const { comments, unresolved } = await review.count(change)
     return {
       ...toChange(change, repository, baseUrl()),

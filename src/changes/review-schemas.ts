@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { closed, field, textForm } from '#base/schema-options.ts'
 import { named } from '#http/named-schemas.ts'
+import { PageQuery } from '#http/pagination.ts'
 
 const Text = Type.String({
   ...textForm('a text of 1 to 16,384 characters without NUL', '^[^\\0]{1,16384}$'),
@@ -8,6 +9,18 @@ const Text = Type.String({
 })
 const Side = Type.Enum(['new', 'old'] as const, {
   description: 'whether the line is of the version (`new`), or of its base (`old`)',
+})
+
+const Path = textForm('a path of 1 to 4096 characters on one line', '^[^\\p{Cc}]{1,4096}$')
+
+export const CommentQuery = Type.Object({
+  ...PageQuery.properties,
+  path: Type.Optional(
+    Type.String({ ...Path, description: 'only comments on this file and its lines' }),
+  ),
+  onFiles: Type.Optional(
+    Type.Boolean({ description: '`true` for only comments on files and their lines' }),
+  ),
 })
 
 export const CommentBody = Type.Object(
@@ -25,7 +38,7 @@ export const CommentBody = Type.Object(
     ),
     path: Type.Optional(
       Type.String({
-        ...textForm('a path of 1 to 4096 characters on one line', '^[^\\p{Cc}]{1,4096}$'),
+        ...Path,
         description: 'the file that it is on',
       }),
     ),

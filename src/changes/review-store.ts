@@ -2,14 +2,19 @@ import type { ChangeCommentRow, ChangeRow, ChangeVerdictRow, Db } from '#databas
 
 type OfChange = Pick<ChangeRow, 'repositoryId' | 'number'>
 
+/** Which comments to list: those on a file, or on any file. */
+export type CommentFilter = { path?: string | undefined; onFiles?: boolean | undefined }
+
 /** Lists comments of a change after an id, oldest first. */
 export function listComments(
   db: Db,
   change: OfChange,
-  { after, limit }: { after: string; limit: number },
+  { after, limit, path, onFiles }: CommentFilter & { after: string; limit: number },
 ): Promise<ChangeCommentRow[]> {
   return commentsOn(db, change)
     .selectAll()
+    .$if(path !== undefined, (rows) => rows.where('path', '=', path ?? ''))
+    .$if(onFiles === true, (rows) => rows.where('path', '<>', ''))
     .where('id', '>', after)
     .orderBy('id')
     .limit(limit)

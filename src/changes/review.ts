@@ -25,6 +25,7 @@ import { changeClosed, requireLastVersion, withLockedChange } from './locked-cha
 import { readBlob } from './read-blob.ts'
 import type { CommentBody, CommentEditBody, CommentSchema, VerdictBody } from './review-schemas.ts'
 import {
+  type CommentFilter,
   countComments,
   deleteVerdict,
   findComment,
@@ -52,7 +53,7 @@ export type Review = {
   list: (
     repository: Repository,
     change: ChangeRow,
-    page: { after: string; limit: number },
+    page: CommentFilter & { after: string; limit: number },
   ) => Promise<Comment[]>
   /** Throws `comment_not_found`, `path_absent` and `too_many_comments`. */
   comment: (

@@ -75,9 +75,10 @@ const tokens: Record<string, Token> = {
 const ofFields = new Set([
   // Those who cannot push edit what they have proposed, and resolve what they have begun.
   // The page of a change says what is missing for landing it, instead of the form.
-  ...['edit', 'abandon', 'reopen', 'land', 'comments/:id/resolve'].map(
-    (one) => `changes/:number/${one}`,
-  ),
+  ...[
+    ...['edit', 'abandon', 'reopen', 'land', 'comments/:id/resolve'],
+    'files/comments/:id/resolve',
+  ].map((one) => `changes/:number/${one}`),
   ...['name', 'default-branch', 'leak-guard', 'run-tokens', 'visibility', 'owner'].map(
     (one) => `settings/${one}`,
   ),
@@ -120,13 +121,17 @@ test('a form is shown to all whom the API allows what it does, and to no others'
       }
     }
   }
-  // Those of runs that have ended, and of imports, are not on these pages.
+  // Those of runs that have ended, of imports, and of comments that are being written, are not on these pages.
   const rest = actions.filter(
     ({ formPage, path }) => formPage.startsWith('/r/:name') && !compared.has(path),
   )
   assert.deepEqual(rest.map(({ path }) => path.replace('/r/:name/', '')).sort(), [
     'cancel-import',
+    'changes/:number/comments/:id/edit',
     'changes/:number/comments/:id/reopen',
+    'changes/:number/files/comments',
+    'changes/:number/files/comments/:id/edit',
+    'changes/:number/files/comments/:id/reopen',
     'changes/:number/reopen',
     'changes/:number/verdict',
     'runs/:number/rerun',
@@ -217,6 +222,10 @@ test('every form says what it has done, or leads to the page of its result', asy
     '/-/new/import',
     '/r/:name/branches',
     '/r/:name/changes',
+    '/r/:name/changes/:number/files/comments',
+    ...['edit', 'reopen', 'reply', 'resolve'].map(
+      (one) => `/r/:name/changes/:number/files/comments/:id/${one}`,
+    ),
     '/r/:name/delete/:target*',
     '/r/:name/edit/:target*',
     '/r/:name/new/:target*',

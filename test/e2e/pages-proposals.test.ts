@@ -155,11 +155,14 @@ test('people talk about a change, and judge it', async () => {
   const { body: first } = await owner.post('/repos/site/changes/2/comments', onLine)
   const empty = await rita.post(at(`comments/${first.id}/reply`), { text: '' })
   assert.equal(empty.status, 400)
-  assert.match(empty.text, /<details class="fold" open>/)
+  assert.match(empty.text, /<details class="reply" open>/)
   const reply = { text: `No, **there**.\r\n${hostile}` }
   assert.equal((await rita.post(at(`comments/${first.id}/reply`), reply)).status, 303)
   const talk = await page(rita)
-  assert.match(talk, /file=c\.txt">c\.txt<\/a>, line 1[\s\S]*Here\?[\s\S]*<strong>there<\/strong>/)
+  assert.match(
+    talk,
+    /file=c\.txt&amp;lines=all#f1R1">c\.txt<\/a>, line 1[\s\S]*Here\?[\s\S]*<strong>there<\/strong>/,
+  )
   assert.doesNotMatch(talk, /comments\/\w+\/resolve/)
   await rita.post(at('comments'), { text: 'Fine.' })
   assert.match(await page(rita), /Fine\.[\s\S]*comments\/\w+\/resolve/)
@@ -175,6 +178,70 @@ test('people talk about a change, and judge it', async () => {
   assert.match(await page(ada), /<b>rita<\/b> requests changes[\s\S]*does not count/)
   await rita.post(at('verdict'), { version, verdict: 'none' })
   assert.doesNotMatch(await page(ada), /requests changes/)
+})
+
+test('people comment on lines and files of a version, and the comments follow their lines', async () => {
+  const long = Array.from({ length: 40 }, (_, index) => `line ${index + 1}\n`).join('')
+  await commit('lines', 'Lines', { 'a b.txt': long, 'gone.txt': 'x\n' })
+  assert.equal((await ada.post('/r/site/changes', { source: 'lines', target: 'main' })).status, 303)
+  const files = '/r/site/changes/3/files'
+  const sayAt = async (place: string, text: string, more = '') => {
+    const address = `${files}?version=1${more}&comment=${encodeURIComponent(place)}`
+    const opened = await shown(rita, address)
+    const [, action = ''] = /<form method="post" action="([^"]*comments\?[^"]*)"/.exec(opened) ?? []
+    const [version = '', side = ''] = ['version', 'side'].map((one) => fieldValue(opened, one))
+    const path = action.replaceAll('&amp;', '&')
+    return rita.post(path, { version, side, text })
+  }
+  const all = await shown(rita, files)
+  assert.match(all, /comment=a\+b\.txt%3A|comment=a%20b\.txt%3A12" aria-label="Comment on line 12"/)
+  const refused = await sayAt('a b.txt:12', '')
+  assert.equal(refused.status, 400)
+  assert.match(refused.text, /<tr class="said">[\s\S]*role="alert"[\s\S]*>Cancel</)
+  const made = await sayAt('a b.txt:12', `At **twelve** ${hostile}`)
+  assert.match(made.location ?? '', /^\/r\/site\/changes\/3\/files\?version=1#comment-/, made.text)
+  await sayAt('a b.txt:30', 'At thirty')
+  await sayAt('gone.txt:', 'On the file')
+  assert.equal((await sayAt('a b.txt:41', 'Too far')).status, 422)
+  const [first] = (await owner.get('/repos/site/changes/3/comments?onFiles=true')).body
+  assert.deepEqual([first.path, first.line, first.side], ['a b.txt', 12, 'new'])
+  assert.equal((await owner.get('/repos/site/changes/3/comments?path=gone.txt')).body.length, 1)
+
+  const moved = `new\n${long.replace('line 30\n', 'other\n')}`
+  const changes = [
+    { path: 'a b.txt', content: moved },
+    { path: 'gone.txt', delete: true },
+  ]
+  await owner.post('/repos/site/commits', { branch: 'lines', message: 'Move', changes })
+  const later = await shown(ada, files)
+  assert.match(
+    later,
+    /id="f1R13"[^\n]*line 12\n*<tr class="said">[\s\S]*At <strong>twelve<\/strong>/,
+  )
+  assert.match(
+    later,
+    /1 thread on lines that are not shown here[\s\S]*line 30 of version 1[\s\S]*At thirty/,
+  )
+  assert.match(later, /1 thread on files that do not differ here[\s\S]*On the file/)
+  const since = await shown(ada, `${files}?from=1`)
+  assert.match(since, /id="f1L30"[^\n]*line 30\n*<tr class="said">[\s\S]*At thirty/)
+  assert.match(await shown(ada, `${files}?version=1`), /id="f\dR30"[^\n]*\n*<tr class="said">/)
+  assert.match(await shown(ada, `${files}?split`), /<td colspan="4">/)
+
+  const at = `${files}/comments/${first.id}`
+  assert.equal(
+    (await ada.post(`${at}/reply?split=`, { text: 'Yes' })).location,
+    `${files}?split=#comment-${first.id}`,
+  )
+  assert.equal((await ada.post(`${at}/resolve`, {})).status, 303)
+  assert.match(await shown(rita, files), /Resolved by ada/)
+  assert.match(await shown(rita, `${files}?edit=${first.id}`), /comments\/\w+\/edit"/)
+  assert.doesNotMatch(await shown(ada, `${files}?edit=${first.id}`), /comments\/\w+\/edit"/)
+  assert.equal((await ada.post(`${at}/edit`, { text: 'x' })).status, 403)
+  const edit = '/r/site/changes/3/comments'
+  assert.match(await shown(rita, `/r/site/changes/3?edit=${first.id}`), /comments\/\w+\/edit"/)
+  assert.equal((await rita.post(`${edit}/${first.id}/edit`, { text: 'Said better' })).status, 303)
+  assert.match(await shown(ada, files), /· edited[\s\S]*Said better/)
 })
 
 test('for strangers there are no changes', async () => {
@@ -195,6 +262,7 @@ test('pages of changes are accessible', { skip: without('chromium') }, async () 
     '/r/site/changes/1',
     '/r/site/changes/2',
     '/r/site/changes/1/files?version=2&from=1',
+    '/r/site/changes/3/files?version=2&comment=a%20b.txt%3A13',
     '/r/site/compare/main...more',
   ])
 })

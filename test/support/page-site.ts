@@ -114,7 +114,7 @@ async function proposeTopic(admin: InProcess['admin']): Promise<void> {
   for (const [path, body] of [
     ['commits', commit],
     ['changes', { source: 'topic', target: 'main' }],
-    ['changes/1/comments', { text: 'Why?' }],
+    ['changes/1/comments', { text: 'Why?', path: 'topic.txt', line: 1 }],
   ] as const) {
     const { status, text } = await admin.post(`/repos/site/${path}`, body)
     assert.equal(status, 201, text)

@@ -75,7 +75,11 @@ export const changeOperations: ClientOperation[] = [
     operations: ['listChangeComments'],
     summary: 'list the comments on a change',
     arguments: ['repository', 'number'],
-    options: { '--limit <number>': 'at most this many (default: 100)' },
+    options: {
+      '--path <path>': 'only comments on this file',
+      '--on-files': 'only comments on files and their lines',
+      '--limit <number>': 'at most this many (default: 100)',
+    },
     table: {
       ID: 'id',
       BY: 'username',

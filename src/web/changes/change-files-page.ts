@@ -5,18 +5,17 @@ import { fileOf, isFileLonger, linesOfFile, pageAddress } from '../history/diff-
 import { diffView } from '../history/diff-view.ts'
 import { highlightDiff, highlightWhole } from '../history/highlight-diff.ts'
 import { icon } from '../icons.ts'
-import type { SharedContext, View } from '../page.ts'
+import type { PageContext, View } from '../page.ts'
+import { otherProblem } from '../page-forms.ts'
 import { type Html, html } from '../render/html.ts'
+import { readFileComments, type ShownVersions } from './change-file-comments.ts'
 import { changeBadge, changeLink, type ShownChange } from './change-parts.ts'
 
 type Version = ShownChange['versions'][number]
 
-/** A version, and the earlier one that it is compared with instead of its base. */
-type Shown = { version: Version; since: Version | undefined }
-
 /** The files that a version of a change changes, or those that differ between two versions. */
-export async function showChangedFiles(context: SharedContext): Promise<View> {
-  const { params, query, read, to } = context
+export async function showChangedFiles(context: PageContext): Promise<View> {
+  const { params, query, read, to, caller } = context
   const name = params.name ?? ''
   const change = await read('getChange')
   const { version, since } = shownVersion(change, query)
@@ -26,10 +25,15 @@ export async function showChangedFiles(context: SharedContext): Promise<View> {
     query: { base: before, head, limit: 1, direct: since !== undefined, ...fileOf(query) },
   })
   if (!diff) throw new Error('a comparison without a diff')
-  const [annotations, wholeFile, highlights] = await Promise.all([
+  const { role } = await read('getRepository')
+  const isEditor = change.username === caller.username || role !== 'read'
+  const shown = { version, since }
+  const file = fileOf(query)
+  const [annotations, wholeFile, highlights, comments] = await Promise.all([
     readAnnotations(context, head),
     isFileLonger(query) ? linesOfFile(context, head, diff.files[0]) : undefined,
     highlightDiff(context, diff),
+    readFileComments(context, { change, shown, file, diff, isEditor }),
   ])
   const wholeHighlights = await highlightWhole(context, diff.files[0], wholeFile)
   const { number, title } = change
@@ -45,9 +49,10 @@ export async function showChangedFiles(context: SharedContext): Promise<View> {
     isNoIndex: true,
     body: html`<div class="page-head"><h1>${title}</h1>
 <div class="actions"><a class="button" href="${changeLink(context)}">${icon('commit')}Change ${number}</a></div></div>
-${versionForm(change, { version, since })}
-<p class="compare-state">${changeBadge(change)} ${stateOf(context, change, { version, since })}</p>
+${otherProblem(context, comments.forms)}${versionForm(change, shown)}
+<p class="version">${changeBadge(change)} ${stateOf(context, change, shown)}</p>
 ${annotationList(annotations, { to, name, commit: head })}
+${comments.others}
 ${diffView(diff, {
   ...{ to, name, before, after: head, wholeFile, wholeHighlights, highlights },
   isSplit: query.has('split'),
@@ -55,15 +60,16 @@ ${diffView(diff, {
     ...(since && { from: String(since.version) }),
     ...(query.has('version') && { version: String(version.version) }),
   }),
-  isAlone: fileOf(query) !== undefined,
+  isAlone: file !== undefined,
   annotations: annotationsByLine(annotations),
+  review: comments.review,
   patches: html``,
 })}`,
   }
 }
 
 /** The versions of an address, by default the last one. Throws `route_not_found` for one that there is not. */
-function shownVersion({ versions }: ShownChange, query: URLSearchParams): Shown {
+function shownVersion({ versions }: ShownChange, query: URLSearchParams): ShownVersions {
   const find = (parameter: string) => {
     const text = query.get(parameter) ?? ''
     const found = versions.find(({ version }) => String(version) === text)
@@ -77,7 +83,7 @@ function shownVersion({ versions }: ShownChange, query: URLSearchParams): Shown 
 }
 
 /** Chooses the versions. */
-function versionForm({ versions }: ShownChange, { version, since }: Shown): Html | false {
+function versionForm({ versions }: ShownChange, { version, since }: ShownVersions): Html | false {
   if (versions.length === 1) return false
   const option = (one: Version, chosen: Version | undefined) =>
     html`<option value="${one.version}"${one === chosen && html` selected`}>version ${one.version}</option>`
@@ -88,9 +94,9 @@ function versionForm({ versions }: ShownChange, { version, since }: Shown): Html
 }
 
 function stateOf(
-  { to, params }: SharedContext,
+  { to, params }: PageContext,
   { target, version: last, versions }: ShownChange,
-  { version: { version, base, commit }, since }: Shown,
+  { version: { version, base, commit }, since }: ShownVersions,
 ): Html {
   const name = params.name ?? ''
   const which = html`Version ${version}${versions.length > 1 && version === last && ', the last one'} <span class="soft">(${commitLink(to, name, commit)})</span>`

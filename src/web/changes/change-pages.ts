@@ -1,10 +1,12 @@
 import { proposalInput } from '../history/propose-form.ts'
-import { action, cachedPage, type PageContext, page } from '../page.ts'
+import { action, type PageAction, type PageContext, page } from '../page.ts'
 import { areaText, fieldText, numberOf } from '../page-forms.ts'
+import { fileComment, filesLink } from './change-file-comments.ts'
 import { showChangedFiles } from './change-files-page.ts'
 import { showChanges } from './change-list-page.ts'
 import { showChange } from './change-page.ts'
 import { changeLink, type ShownChange } from './change-parts.ts'
+import type { Comment } from './thread-view.ts'
 
 const path = '/r/:name/changes/:number'
 
@@ -31,11 +33,29 @@ export const changePages = [
     ],
     { weight: 'git', audience: 'members', styles: 'change', show: showChange },
   ),
-  cachedPage(`${path}/files`, ['getChange', 'compareCommits', 'getFile', 'listAnnotations'], {
-    weight: 'heavy',
-    audience: 'members',
-    styles: 'diff',
-    show: showChangedFiles,
+  page(
+    `${path}/files`,
+    [
+      ...(['getChange', 'getRepository', 'compareCommits', 'getFile'] as const),
+      ...(['listAnnotations', 'listChangeComments'] as const),
+    ],
+    { weight: 'heavy', audience: 'members', styles: 'review', show: showChangedFiles },
+  ),
+  ...commentActions({
+    formPage: path,
+    newComment: ({ fields }) => ({ text: areaText(fields, 'text') }),
+    redirectTo: (context) =>
+      changeLink(context, { query: { cursor: context.query.get('cursor') ?? undefined } }),
+    done: (text) => ({ done: { text } }),
+  }),
+  ...commentActions({
+    formPage: `${path}/files`,
+    newComment: fileComment,
+    // The thread says enough, in the middle of a long page.
+    redirectTo: (context, value) =>
+      // The server's own response, whose schema is that of the operation.
+      `${filesLink(context)}#comment-${(value as Comment).threadId}`,
+    done: () => ({}),
   }),
   action(`${path}/land`, 'landChange', {
     formPage: path,
@@ -66,28 +86,6 @@ export const changePages = [
     redirectTo: ofChange,
     done: { text: 'The change is abandoned.' },
   }),
-  action(`${path}/comments`, 'commentOnChange', {
-    formPage: path,
-    input: ({ fields }) => ({ body: { text: areaText(fields, 'text') } }),
-    redirectTo: ofChange,
-    done: { text: 'The comment is added.' },
-  }),
-  action(`${path}/comments/:id/reply`, 'commentOnChange', {
-    formPage: path,
-    input: ({ fields, params }) => ({
-      body: { text: areaText(fields, 'text'), replyTo: params.id ?? '' },
-    }),
-    redirectTo: ofChange,
-    done: { text: 'The reply is added.' },
-  }),
-  ...([true, false] as const).map((resolved) =>
-    action(`${path}/comments/:id/${resolved ? 'resolve' : 'reopen'}`, 'updateChangeComment', {
-      formPage: path,
-      input: () => ({ body: { resolved } }),
-      redirectTo: ofChange,
-      done: { text: resolved ? 'The thread is resolved.' : 'The thread is open again.' },
-    }),
-  ),
   action(`${path}/verdict`, 'judgeChange', {
     formPage: path,
     input: ({ fields }) => ({
@@ -103,6 +101,41 @@ export const changePages = [
     done: { text: 'The change is open again.' },
   }),
 ]
+
+type CommentForms = Pick<PageAction, 'formPage' | 'redirectTo'> & {
+  newComment: (context: PageContext) => object
+  done: (text: string) => Pick<PageAction, 'done'>
+}
+
+/** The forms of a page about comments. */
+function commentActions({ formPage, newComment, redirectTo, done }: CommentForms): PageAction[] {
+  const edit = (path: string, text: string, body: (context: PageContext) => object) =>
+    action(`${formPage}/comments/:id/${path}`, 'updateChangeComment', {
+      formPage,
+      input: (context) => ({ body: body(context) }),
+      redirectTo,
+      ...done(text),
+    })
+  return [
+    action(`${formPage}/comments`, 'commentOnChange', {
+      formPage,
+      input: (context) => ({ body: newComment(context) }),
+      redirectTo,
+      ...done('The comment is added.'),
+    }),
+    action(`${formPage}/comments/:id/reply`, 'commentOnChange', {
+      formPage,
+      input: ({ fields, params }) => ({
+        body: { text: areaText(fields, 'text'), replyTo: params.id ?? '' },
+      }),
+      redirectTo,
+      ...done('The reply is added.'),
+    }),
+    edit('edit', 'The comment is saved.', ({ fields }) => ({ text: areaText(fields, 'text') })),
+    edit('resolve', 'The thread is resolved.', () => ({ resolved: true })),
+    edit('reopen', 'The thread is open again.', () => ({ resolved: false })),
+  ]
+}
 
 function ofChange(context: PageContext): string {
   return changeLink(context)

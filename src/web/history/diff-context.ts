@@ -12,6 +12,19 @@ export type DiffHighlights = ReadonlyMap<
   readonly (string | undefined)[]
 >
 
+/** What people say of the lines and files of a diff. */
+export type DiffReview = {
+  /** A link to the form that comments on a line of a side; nothing where there can be no comments. */
+  commentLink: (file: ShownFile, line: { side: 'old' | 'new'; number: number }) => Html | undefined
+  /** What is shown below a line, by its numbers on both sides. */
+  below: (
+    file: ShownFile,
+    numbers: { old?: number | undefined; new?: number | undefined },
+  ) => Html[]
+  /** What is said of a file as a whole, and of lines of it that have not been shown. */
+  ofFile: (file: ShownFile) => Html
+}
+
 export type DiffContext = {
   to: Links
   name: string
@@ -30,6 +43,7 @@ export type DiffContext = {
   highlights: DiffHighlights
   /** What runs say about lines of the new side. */
   annotations: AnnotationsByLine
+  review?: DiffReview
   /** Whether it is the only file of the page. */
   isAlone: boolean
 }

@@ -25,6 +25,8 @@ export function fileCard(
   const id = `f${index + 1}`
   const isFile = newMode !== null && newMode !== submodule
   const facts = factsOf(file)
+  // Before what is said of lines that it does not show.
+  const lines = content(file, id, context, options)
   return html`<section class="card diff-file" id="${id}">
 <div class="file-links">
 ${copyButton(path)}
@@ -37,7 +39,8 @@ ${before !== null && status !== 'added' && html`<a class="button quiet small wid
   }${breakable(path)}</h3>
 <span class="counts">${additions !== null && additions > 0 && html`<span class="good">+${grouped(additions)}</span>`} ${deletions !== null && deletions > 0 && html`<span class="bad">−${grouped(deletions)}</span>`}</span></summary>
 ${facts.length > 0 && html`<p class="file-facts">${facts.join(' · ')}</p>`}
-${content(file, id, context, options)}
+${context.review?.ofFile(file)}
+${lines}
 </details>
 </section>`
 }

@@ -15,6 +15,12 @@ export function hunkRows(
 ): Html[] {
   const { isSplit, wholeFile } = context
   const ofFile = context.annotations.get(file.path)
+  const columns = isSplit ? 4 : 3
+  /** Lines that are on both sides get comments on the new one. */
+  const linkTo: LinkTo = ({ old, new: number }) => {
+    const [side, of] = number === undefined ? (['old', old] as const) : (['new', number] as const)
+    return of === undefined ? undefined : context.review?.commentLink(file, { side, number: of })
+  }
   const canExpand =
     file.newId !== null && file.status !== 'type-changed' && file.status !== 'deleted'
   const rows: Html[] = []
@@ -31,10 +37,10 @@ export function hunkRows(
     rows.push(
       ...(isSplit
         ? toSplitRows(lines).flatMap((row) => [
-            splitRow(row, id, cut),
-            ...annotationsAt(row.right?.new),
+            splitRow(row, { id, cut, linkTo }),
+            ...below({ old: row.left?.old, new: row.right?.new }),
           ])
-        : lines.flatMap((line) => [unifiedRow(line, id, cut), ...annotationsAt(line.new)])),
+        : lines.flatMap((line) => [unifiedRow(line, { id, cut, linkTo }), ...below(line)])),
     )
     previous = hunk
     if (left < 0) {
@@ -73,27 +79,35 @@ export function hunkRows(
         highlighted: context.wholeHighlights?.[number - 1],
       }
       shown.push(
-        isSplit ? splitRow({ left: line, right: line }, id, none) : unifiedRow(line, id, none),
-        ...annotationsAt(number),
+        isSplit
+          ? splitRow({ left: line, right: line }, { id, cut: none, linkTo })
+          : unifiedRow(line, { id, cut: none, linkTo }),
+        ...below(line),
       )
     }
     return shown
   }
 
-  function annotationsAt(number: number | undefined): Html[] {
-    const found = number === undefined ? undefined : ofFile?.get(number)
-    return found ? annotationRows(found, isSplit ? 4 : 3) : []
+  /** What is said of a line, below it. */
+  function below(line: LineNumbers): Html[] {
+    const found = line.new === undefined ? undefined : ofFile?.get(line.new)
+    return [
+      ...(found ? annotationRows(found, columns) : []),
+      ...(context.review?.below(file, line) ?? []).map(
+        (content) => html`<tr class="said"><td colspan="${columns}">${content}`,
+      ),
+    ]
   }
 
   function foldRow(text: string, line: number, section = ''): Html {
     const href = `${context.here({ ...fileQuery(file), lines: 'all' })}#f1R${line}`
-    return html`<tr class="fold"><td colspan="${isSplit ? 4 : 3}">${
+    return html`<tr class="fold"><td colspan="${columns}">${
       canExpand ? html`<a href="${href}" title="Show them">↕ ${text}</a>` : text
     }${section !== '' && html` <span class="mono">${section}</span>`}`
   }
 
   function noteRow(text: string): Html {
-    return html`<tr class="fold"><td colspan="${isSplit ? 4 : 3}">${text}`
+    return html`<tr class="fold"><td colspan="${columns}">${text}`
   }
 }
 
@@ -123,35 +137,48 @@ const classes = { same: '', added: 'add', deleted: 'del', note: 'note' } as cons
 
 // Cells and rows end where the next one begins: HTML, section 13.1.2.4.
 
-function unifiedRow(line: DiffLine, id: string, cut: ReadonlySet<number>): Html {
+type LineNumbers = { old?: number | undefined; new?: number | undefined }
+
+type LinkTo = (line: LineNumbers) => Html | undefined
+
+/** What the rows of a file have in common. */
+type RowParts = { id: string; cut: ReadonlySet<number>; linkTo: LinkTo }
+
+function unifiedRow(line: DiffLine, { id, cut, linkTo }: RowParts): Html {
   const { kind, old, new: number } = line
   if (kind === 'note') return html`<tr class="note"><td class="no"><td class="no"><td>${line.text}`
   const anchor = number === undefined ? `${id}L${old}` : `${id}R${number}`
   const name = classes[kind]
-  return html`<tr id="${anchor}"${name !== '' && html` class="${name}"`}><td${numberAttribute(old)}><td${numberAttribute(number)}><td>${lineText(line, cut)}`
+  const link = linkTo(line)
+  const [ofOld, ofNew] = number === undefined ? [link] : [undefined, link]
+  return html`<tr id="${anchor}"${name !== '' && html` class="${name}"`}><td${numberAttribute(old)}>${ofOld}<td${numberAttribute(number)}>${ofNew}<td>${lineText(line, cut)}`
 }
 
 function splitRow(
   { left, right }: { left?: DiffLine; right?: DiffLine },
-  id: string,
-  cut: ReadonlySet<number>,
+  { id, cut, linkTo }: RowParts,
 ): Html {
   const anchor =
     right?.new !== undefined ? `${id}R${right.new}` : left?.old !== undefined && `${id}L${left.old}`
-  return html`<tr${anchor && html` id="${anchor}"`}>${side(left, left?.old, cut)}${side(right, right?.new, cut)}`
+  const link = left?.kind === 'deleted' ? linkTo({ old: left.old }) : undefined
+  const sides = html`${side(left, { number: left?.old, cut, link })}${side(right, { number: right?.new, cut, link: right && linkTo({ new: right.new }) })}`
+  return html`<tr${anchor && html` id="${anchor}"`}>${sides}`
 }
 
 function side(
   line: DiffLine | undefined,
-  number: number | undefined,
-  cut: ReadonlySet<number>,
+  {
+    number,
+    cut,
+    link,
+  }: { number: number | undefined; cut: ReadonlySet<number>; link: Html | undefined },
 ): Html {
   if (!line) return html`<td class="gap"><td class="gap">`
   const name = classes[line.kind]
   const attribute = name !== '' && html` class="${name}"`
   const numbers =
     number === undefined ? html` class="no ${name}"` : html` data-n="${number}"${attribute}`
-  return html`<td${numbers}><td${attribute}>${line.kind === 'note' ? line.text : lineText(line, cut)}`
+  return html`<td${numbers}>${link}<td${attribute}>${line.kind === 'note' ? line.text : lineText(line, cut)}`
 }
 
 function numberAttribute(number: number | undefined): Html {

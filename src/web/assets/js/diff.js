@@ -34,7 +34,7 @@
       unfold(link)
     }
     const row = event.target.closest('.diff-lines td[data-n], .blame td[data-n]')?.parentElement
-    if (row?.id) location.hash = row.id
+    if (row?.id && !event.target.closest('a')) location.hash = row.id
   })
 
   // What is selected in one side of a split diff does not have the other one.
