@@ -37,7 +37,7 @@ type RouteParts = {
   createLoginLink: CreateLoginLink
   metrics: Metrics
   version: string
-  settings: Pick<PlainSettings, 'baseUrl'>
+  settings: Pick<PlainSettings, 'baseUrl' | 'commitBodyMaxBytes'>
   requireParts: () => Promise<void>
 }
 
@@ -83,7 +83,11 @@ export function createRoutes(parts: RouteParts): Route[] {
     ...auditRoutes({ auditLog: app.auditLog, repositories }),
     ...metricsRoutes(metrics),
     ...gitServer.routes,
-    ...changeRoutes({ repositories, changes: parts.changes }),
+    ...changeRoutes({
+      repositories,
+      changes: parts.changes,
+      commitBodyMaxBytes: parts.settings.commitBodyMaxBytes,
+    }),
   ]
   routes.push(
     ...checkRoutes({

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { requirePermission } from '#access/may.ts'
-import { mergeProblems } from '#git-server/api-writes/write-routes.ts'
+import { mergeProblems, writeProblems } from '#git-server/api-writes/write-routes.ts'
+import { ProposedCommitBody } from '#git-server/api-writes/write-schemas.ts'
 import { linkToNext, paged } from '#http/pagination.ts'
 import { type FindRequest, type Route, route } from '#http/route.ts'
 import { openOfRoute, openProblems } from '#repositories/open-repository.ts'
@@ -22,14 +23,19 @@ import {
   VerdictBody,
 } from './review-schemas.ts'
 
-type Dependencies = { repositories: Repositories; changes: Changes }
+type Dependencies = {
+  repositories: Repositories
+  changes: Changes
+  commitBodyMaxBytes: number
+}
 
 const defaultLimit = 100
 
 /** The routes of changes. */
-export function changeRoutes({ repositories, changes }: Dependencies): Route[] {
+export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Dependencies): Route[] {
   const { review } = changes
   const find = openOfRoute(repositories)
+  const findToPropose = openOfRoute(repositories, 'proposer')
 
   return [
     route('GET', '/repos/:name/changes', {
@@ -72,6 +78,31 @@ export function changeRoutes({ repositories, changes }: Dependencies): Route[] {
         ...(['too_many_changes', 'objects_refused', 'git_limit_exceeded'] as const),
       ],
       handle: ({ principal, found, body }) => changes.open(principal, found, body),
+    }),
+    route('POST', '/repos/:name/proposals', {
+      operationId: 'proposeCommit',
+      tag: 'changes',
+      summary: 'Propose a new commit',
+      description:
+        'Makes one commit, without a clone, and proposes it for a branch, which stays as it is. The role `read` suffices. ' +
+        'Title and description are the message. Permission: also `repo:read`.',
+      permission: 'repo:write',
+      // Its response shows what is in the repository.
+      find(request: FindRequest<{ name: string }>) {
+        requirePermission(request.principal, 'repo:read')
+        return findToPropose(request)
+      },
+      body: ProposedCommitBody,
+      bodyMaxBytes: commitBodyMaxBytes,
+      reply: { 201: ChangeDetailsSchema },
+      problems: [
+        ...openProblems,
+        ...writeProblems,
+        ...(['path_absent', 'path_conflict', 'nothing_changed'] as const),
+        ...(['histories_unrelated', 'too_many_changes'] as const),
+      ],
+      handle: ({ principal, found, body, clientSignal }) =>
+        changes.propose({ principal, repository: found, signal: clientSignal() }, body),
     }),
     route('GET', '/repos/:name/changes/:number', {
       operationId: 'getChange',

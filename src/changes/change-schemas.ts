@@ -142,5 +142,10 @@ export const ChangeDetailsSchema = named(
       }),
       { description: 'what is missing for landing it; empty when the caller may land it' },
     ),
+    methods: Type.Array(MergeMethod, {
+      description:
+        'the methods by which it can land, once nothing is missing: only `fast-forward` where rules require runs or ' +
+        'statuses of the very commit that lands',
+    }),
   }),
 )

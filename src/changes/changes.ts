@@ -1,9 +1,8 @@
 import type { Static } from 'typebox'
-import { holds, roleInsufficient } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import type { Log } from '#base/log.ts'
-import { Problem, type ProblemCode } from '#base/problem.ts'
+import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { ChangeRow, ChangeVersionRow } from '#database/schema.ts'
 import type { Actor, Publish } from '#events/events.ts'
@@ -13,7 +12,10 @@ import { isAncestor } from '#git/refs/ancestry.ts'
 import { versionName, zeroId } from '#git/refs/ref-name.ts'
 import { branchPrefix, readRefs } from '#git/refs/refs.ts'
 import type { ApiWrite } from '#git-server/api-writes/api-push.ts'
+import type { ProposeCommit } from '#git-server/api-writes/create-commit.ts'
+import type { FindConflict } from '#git-server/api-writes/find-conflict.ts'
 import type { MergeBranch } from '#git-server/api-writes/merge-branch.ts'
+import type { ProposedCommitBody } from '#git-server/api-writes/write-schemas.ts'
 import type { CheckPush } from '#git-server/authorize-push/check-push.ts'
 import type {
   FindUnapproved,
@@ -41,6 +43,7 @@ import {
   listFollowing,
   updateChange,
 } from './change-store.ts'
+import { branchOf, createLandingNeeds } from './landing-needs.ts'
 import { changeClosed, requireLastVersion, withLockedChange } from './locked-change.ts'
 import { readProposed, requireFewOpen, urlOfChange } from './proposals.ts'
 import { createReview, type Review } from './review.ts'
@@ -69,6 +72,8 @@ export type Changes = {
     repository: Repository,
     body: Static<typeof ChangeBody>,
   ) => Promise<ChangeDetails>
+  /** Makes a commit and proposes it for a branch. Throws the Problems of a commit and of a proposal. */
+  propose: (write: ApiWrite, body: Static<typeof ProposedCommitBody>) => Promise<ChangeDetails>
   /** Changes the title, the description or the state. Throws `change_not_found`, `change_closed` and `role_insufficient`. */
   edit: (
     principal: Principal,
@@ -91,6 +96,8 @@ type Dependencies = {
   pusherOf: (repository: Repository, ref: string, id: string) => Promise<string | undefined>
   makeVersion: (proposal: Proposal) => Promise<VersionNumber>
   mergeBranch: MergeBranch
+  proposeCommit: ProposeCommit
+  findConflict: FindConflict
   checkPush: CheckPush
   repositories: Pick<Repositories, 'roleOfUser'>
 }
@@ -114,12 +121,13 @@ export function createChanges(dependencies: Dependencies): Changes {
     pusherOf,
     makeVersion,
     mergeBranch,
-    checkPush,
+    proposeCommit,
   } = dependencies
 
   const review = createReview(dependencies)
   const { verdicts } = review
   const findUnapproved = createFindUnapproved({ db, git, verdicts, groupsOf })
+  const { missingFor, landingOf } = createLandingNeeds(dependencies)
 
   async function find(repository: Repository, number: string): Promise<ChangeRow> {
     const change = /^[1-9]\d{0,8}$/.test(number)
@@ -150,35 +158,8 @@ export function createChanges(dependencies: Dependencies): Changes {
       versions: versions.map(toVersion),
       verdicts: await review.verdicts(change, versions),
       ...{ comments, unresolvedThreads: unresolved },
-      missing: await missingFor(principal, repository, change),
+      ...(await landingOf(principal, repository, change)),
     }
-  }
-
-  /** What keeps a caller from landing a change, by the code that refuses it. */
-  async function missingFor(
-    principal: Principal,
-    repository: Repository,
-    change: ChangeRow,
-  ): Promise<{ code: ProblemCode; detail: string }[]> {
-    if (change.state !== 'open') return [changeClosed(change)].map(toMissing)
-    const { number, version, target, commitId } = change
-    const missing: Problem[] = []
-    if (!holds(principal, 'repo:write'))
-      missing.push(new Problem('permission_missing', 'Landing requires the permission repo:write.'))
-    if (repository.role === 'read') missing.push(roleInsufficient(repository))
-    const tip = (await readRefs(repository.path, [target])).get(target) ?? zeroId
-    if (tip === zeroId)
-      missing.push(new Problem('ref_not_found', `There is no branch "${branchOf(change)}".`))
-    else {
-      // A merge makes a commit that does not exist yet.
-      const isForward = await isAncestor(git, repository.path, tip, commitId)
-      const landing = { changes: [{ number, version }] }
-      const commit = isForward ? commitId : undefined
-      const intended = { ref: target, change: 'update', commit, landing } as const
-      const [refusal] = await checkPush(principal, repository, [intended])
-      if (refusal) missing.push(refusal)
-    }
-    return missing.map(toMissing)
   }
 
   /**
@@ -294,6 +275,12 @@ export function createChanges(dependencies: Dependencies): Changes {
       return get(principal, repository, String(number))
     },
 
+    async propose(write, body) {
+      // As in `refs/changes/7/1`.
+      const [, , number = ''] = (await proposeCommit(write, body)).split('/')
+      return get(write.principal, write.repository, number)
+    },
+
     async edit(principal, repository, number, body) {
       const { username } = principal
       const found = await find(repository, number)
@@ -355,10 +342,6 @@ export function createChanges(dependencies: Dependencies): Changes {
 function emptyTitle(): Problem {
   return invalid([{ pointer: '/title', detail: 'must have a character that is visible.' }])
 }
-
-const toMissing = ({ code, message }: Problem) => ({ code, detail: message })
-
-const branchOf = ({ target }: ChangeRow) => target.slice(branchPrefix.length)
 
 function messageOf({ title, description, number }: ChangeRow): string {
   return `${title}\n\n${description === '' ? '' : `${description}\n\n`}Change: ${number}\n`

@@ -4,12 +4,17 @@ import { Problem } from '#base/problem.ts'
 import type { ChangeRow, Db } from '#database/schema.ts'
 import type { Actor, Event, Publish } from '#events/events.ts'
 import { parseCommit } from '#git/objects/commit-object.ts'
-import { type ObjectReader, openObjects } from '#git/objects/object-reader.ts'
+import { type ObjectReader, ObjectTooLargeError, openObjects } from '#git/objects/object-reader.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { findMergeBase } from '#git/refs/ancestry.ts'
-import { proposalRefs, zeroId } from '#git/refs/ref-name.ts'
-import { branchPrefix, readRefs } from '#git/refs/refs.ts'
-import type { Proposal, Proposals, VersionNumber } from '#git-server/push/proposal.ts'
+import { proposalRefs } from '#git/refs/ref-name.ts'
+import { branchPrefix } from '#git/refs/refs.ts'
+import {
+  type Proposal,
+  type Proposals,
+  readProposalTarget,
+  type VersionNumber,
+} from '#git-server/push/proposal.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import {
   countOpen,
@@ -69,9 +74,7 @@ export async function readProposed(
 ): Promise<Proposal> {
   const { path } = repository
   const branch = target.slice(branchPrefix.length)
-  const tip = (await readRefs(path, [target])).get(target) ?? zeroId
-  if (tip === zeroId)
-    throw new Problem('ref_not_found', `There is no branch "${branch}" to propose a change for.`)
+  const { tip } = await readProposalTarget(path, proposalRefs + branch)
   await using objects = await openObjects(git, path)
   const { message, changeId, treeId } = await readMessage(objects, commitId)
   const baseId = await findMergeBase(git, path, tip, commitId)
@@ -99,9 +102,11 @@ async function readMessage(
   objects: ObjectReader,
   id: string,
 ): Promise<{ message: string; changeId: string; treeId: string }> {
-  const commit = await objects.read(id, commitMaxBytes).catch(() => undefined)
-  if (commit?.type !== 'commit')
-    throw new Problem('objects_refused', `${id} is no commit, or a commit of more than 1 MiB.`)
+  const commit = await objects.read(id, commitMaxBytes).catch((error) => {
+    if (!(error instanceof ObjectTooLargeError)) throw error
+    throw new Problem('objects_refused', `The object ${id} has more than 1 MiB.`)
+  })
+  if (commit?.type !== 'commit') throw new Problem('objects_refused', `${id} is no commit.`)
   const { message, tree } = parseCommit(commit.content)
   const head = commit.content.toString('latin1').split('\n\n')[0] ?? ''
   const [, trailer] = /^Change-Id: (I[0-9a-f]{8,64})\s*$/m.exec(message.slice(-4096)) ?? []

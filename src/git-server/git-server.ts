@@ -10,6 +10,8 @@ import type { Directories } from '#repositories/directories/directories.ts'
 import type { LfsLocks } from '#repositories/lfs-locks.ts'
 import type { LfsObjects } from '#repositories/lfs-objects.ts'
 import { createApiWrites } from './api-writes/api-writes.ts'
+import type { ProposeCommit } from './api-writes/create-commit.ts'
+import type { FindConflict } from './api-writes/find-conflict.ts'
 import type { MergeBranch } from './api-writes/merge-branch.ts'
 import { createGitEngine, type GitCounts } from './git-engine.ts'
 import { gitRoutes } from './http/git-routes.ts'
@@ -32,6 +34,8 @@ export type GitServer = Disposable & {
   /** Makes a version of a change of a commit of the repository. */
   makeVersion: Pushes['makeVersion']
   mergeBranch: MergeBranch
+  proposeCommit: ProposeCommit
+  findConflict: FindConflict
   /** The principal of a token of `git-lfs-authenticate`; undefined for any other token. */
   authenticateLfs: LfsTokens['authenticate']
   /** Finalizes or discards every unfinished push whose git has ended. */
@@ -131,6 +135,8 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     pusherOf: pushes.pusherOf,
     makeVersion: pushes.makeVersion,
     mergeBranch: apiWrites.mergeBranch,
+    proposeCommit: apiWrites.proposeCommit,
+    findConflict: apiWrites.findConflict,
     authenticateLfs: lfsTokens.authenticate,
     finalizePushes: pushes.sweep,
 

@@ -208,6 +208,8 @@ export type Done = {
   subject?: (context: PageContext, value: unknown) => string
 }
 
+type ActionInput = Input & { operation?: string }
+
 /** A button or form: it calls an operation of the API, and goes on to a page. */
 export type PageAction = {
   kind: 'action'
@@ -223,8 +225,8 @@ export type PageAction = {
   secretFields: Record<string, string>
   /** The most that its fields may have; by default that of short fields. */
   bodyMaxBytes?: number
-  /** Converts the fields of the form to the input of the operation. */
-  input: (context: PageContext) => Input | Promise<Input>
+  /** Converts the fields of the form to the input of the operation, or of another one that it chooses. */
+  input: (context: PageContext) => ActionInput | Promise<ActionInput>
   /** The address of the page that follows. A page may be shown at once instead, if it is the only chance to see something. */
   redirectTo: (context: PageContext, value: unknown) => string | View
   /** What that page says of the change; undefined if it is a page about the result. */

@@ -162,7 +162,7 @@ test('a form whose operation fails says so, and nothing has changed', async () =
     for (const failure of failures) {
       using _ = fail([operation], failure)
       const headers = { 'sec-fetch-site': 'same-origin' }
-      const edit = { path: 'x', content: 'x', to: 'new', newBranch: 'x' }
+      const edit = { path: 'x', content: 'x', to: 'change' }
       const fields = { confirm: 'site', name: 'site', ...edit, head: site.values.commit ?? '' }
       const body = new URLSearchParams(fields)
       const answer = await visit(address, cookie, { method: 'POST', headers, body })

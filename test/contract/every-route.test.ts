@@ -388,6 +388,11 @@ const ownExamples: Record<string, Example> = {
     body: { source: 'topic', target: 'main', title: 'Another', description: 'A *gate*.' },
     prepare: makeTopic,
   },
+  'POST /repos/:name/proposals': {
+    path: '/repos/site/proposals',
+    body: { branch: 'main', message: 'Propose it', changes: [{ path: 'b.txt', content: 'b' }] },
+    prepare: makePush,
+  },
   'GET /repos/:name/changes/:number': {
     path: '/repos/site/changes/{change}',
     prepare: makeChange,

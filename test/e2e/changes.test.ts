@@ -92,6 +92,8 @@ test('a push continues the change of its topic, its Change-Id, its change-id or 
   const plain = await propose(bob, { message: 'Oil it' })
   const next = await propose(bob, { message: 'Oil it well', options: [`topic=${plain.number}`] })
   assert.equal(next.number, plain.number)
+  for (const option of ['topic=', 'topic', `topic=${'x'.repeat(101)}`])
+    await assert.rejects(propose(bob, { message: 'Oil it', options: [option] }), /A topic has 1 to/)
   await assert.rejects(
     git(project.path, ['push', bob.remote('site'), `${next.commit}:refs/for/main`]),
     new RegExp(`Change ${plain.number} has the commit ${next.commit} as its version 2 already`),
@@ -135,6 +137,15 @@ test('the refs of changes are written in no other way', async () => {
   await project.git('checkout', '--quiet', '--orphan', `alone-${number}`)
   await project.git('commit', '--quiet', '-m', 'Alone')
   await refused(['HEAD:refs/for/main'], /no commit in common/)
+  const check = async (client: Client, ...refs: object[]) => {
+    const { body } = await client.post('/repos/site/check', { action: 'push', refs })
+    return body.refs.map(({ code }: { code: string | null }) => code)
+  }
+  const forMain = { ref: 'refs/for/main' }
+  const asked = [forMain, { ref: 'refs/for/none' }, { ...forMain, change: 'delete' }, { ref: 'x' }]
+  const answers = [null, 'ref_not_found', 'ref_name_refused']
+  assert.deepEqual(await check(bob, ...asked), [...answers, 'role_insufficient'])
+  assert.deepEqual(await check(ada, ...asked), [...answers, null])
   const limited = await service.client({
     username: 'ada',
     permissions: ['repo:write', 'repo:read'],
@@ -273,7 +284,10 @@ test('a branch with approvals changes by landing alone, when all who must have a
   }
   const judge = (client: Client, verdict: string, version: number) =>
     client.put(`${changeOf(number)}/verdict`, { verdict, version })
-  assert.match(await land(carol), /^approval_required: .*needs the approval of a user.*has 0/)
+  assert.match(
+    await land(carol),
+    /^approval_required: .*needs the approval of a user.*has 0\. By CODEOWNERS/,
+  )
   await judge(carol, 'approve', 1)
   assert.match(await land(carol), /^approval_required: .*CODEOWNERS.* dan for gate\.txt/)
   await judge(dan, 'approve', 1)
@@ -293,6 +307,34 @@ test('a branch with approvals changes by landing alone, when all who must have a
   assert.equal((await undo(carol)).body.code, 'branch_protected')
   assert.equal((await undo(ada)).status, 200)
   await ada.delete(protection)
+})
+
+test('a change says which rules and files it lacks, and how it can land', async () => {
+  const of = async (client: Client) => {
+    const { body } = await client.get(changeOf(number))
+    const codes = body.missing.map(({ code }: { code: string }) => code)
+    return { codes, details: JSON.stringify(body.missing), methods: body.methods }
+  }
+  const { number } = await propose(bob, { message: 'Clash', content: 'one', onto: 'main' })
+  const protection = '/repos/site/protections/branches/main'
+  await ada.put(protection, { approvals: 1, requires: [{ status: 'ci/x' }] })
+  const both = await of(ada)
+  assert.deepEqual([both.codes[0], both.methods], ['approval_required', ['fast-forward']])
+  assert.match(both.details, /needs the approval of .*ci\/x/)
+  const changes = [{ path: 'gate.txt', content: 'two\n' }]
+  await ada.delete(protection)
+  assert.deepEqual((await of(ada)).methods, ['merge', 'squash', 'rebase', 'fast-forward'])
+  await ada.post('/repos/site/commits', { branch: 'main', message: 'Theirs', changes })
+  const conflict = await of(ada)
+  assert.deepEqual([conflict.codes, conflict.methods.length], [['merge_conflict'], 3])
+  assert.match(conflict.details, /conflict with its branch: \\"gate\.txt\\"/)
+  await ada.put(protection, { requires: [{ status: 'ci/x' }] })
+  const behind = await of(ada)
+  assert.deepEqual(behind.codes, ['status_required', 'not_fast_forward'])
+  assert.deepEqual(behind.methods, [])
+  await ada.delete(protection)
+  await project.git('fetch', '--quiet', ada.remote('site'), 'main')
+  await project.git('checkout', '--quiet', '--force', '-B', 'main', 'FETCH_HEAD')
 })
 
 test('a verdict is of others than those who made the version, and of what it was given for', async () => {

@@ -201,9 +201,10 @@ test('what is refused comes back with all that was typed', async () => {
   const leak = `token = ${newTokenString()}\r\n`
   assert.match(await refused(edit, { content: leak }), /contains? a? ?credential/)
 
-  // A branch that is protected: the form says so, and proposes a new branch.
+  // A branch that is protected: the form says so, and proposes a change.
   const { text } = await client.get('/r/strict/edit/release:a.txt')
-  assert.match(text, /value="new" checked/)
+  assert.match(text, /value="new">[\s\S]*value="change" checked/)
+  assert.doesNotMatch(text, /value="branch"/)
   assert.match(text, /protected/)
   assert.match(await refused('/r/strict/edit/release:a.txt', { to: 'branch' }), /protected/)
   assert.equal((await lastCommit('strict')).id, before)
@@ -217,9 +218,28 @@ test('what is refused comes back with all that was typed', async () => {
   const late = await rita.post(edit, { ...fieldsOf(open.text), content: typed })
   assert.equal(late.status, 403)
   assert.equal(fieldsOf(late.text).content, typed)
-  assert.match((await rita.get(edit)).text, /do not allow you to change files/)
-  assert.doesNotMatch((await rita.get('/r/strict/src/main:a.txt')).text, /\/(edit|delete)\//)
-  assert.doesNotMatch((await rita.get('/r/strict')).text, /\/new\//)
+  // A reader has the forms, and proposes what they make.
+  assert.match((await rita.get('/r/strict/src/main:a.txt')).text, /\/edit\/[\s\S]*\/delete\//)
+  const only = fieldsOf((await rita.get('/r/strict/new/main:d')).text)
+  assert.deepEqual([only.to, 'newBranch' in only], ['change', false])
+  assert.match(await refused(edit, { content: 'one\r\n' }, rita), /Nothing has changed/)
+  const proposal = { content: 'one\r\ntwo\r\n', summary: 'Add <two>', description: 'Why.' }
+  const proposed = await send(edit, proposal, rita)
+  assert.equal(proposed.location, '/r/strict/changes/1', proposed.text)
+  const { body: change } = await service.admin.get('/repos/strict/changes/1')
+  const { username, target, title, description, versions } = change
+  assert.deepEqual([username, target, title, description], ['rita', 'main', 'Add <two>', 'Why.'])
+  assert.deepEqual([versions.length, versions[0].base], [1, before])
+  assert.equal(await contentOf('strict', 'a.txt', 'refs/changes/1/1'), 'one\ntwo\n')
+  assert.equal((await lastCommit('strict')).id, before)
+  const deletion = await send('/r/strict/delete/release:d', { to: 'change' })
+  assert.equal(deletion.location, '/r/strict/changes/2', deletion.text)
+  const read = { username: 'rita', permissions: ['repo:read'] }
+  const looking = await service.admin.post('/tokens', { name: 'y', ...read })
+  const reader = await logIn(service.url, looking.body.token)
+  assert.match((await reader.get(edit)).text, /do not allow you to change files/)
+  assert.doesNotMatch((await reader.get('/r/strict/src/main:a.txt')).text, /\/(edit|delete)\//)
+  assert.doesNotMatch((await reader.get('/r/strict')).text, /\/new\//)
   assert.match((await client.get('/r/strict')).text, /\/new\/main/)
 
   // A session that is locked asks for the token, and goes on.

@@ -30,6 +30,8 @@ type Row = {
   isForAdmins?: true
   /** For addresses without a repository: whether tokens for some repositories are accepted. */
   allowsLimited?: true
+  /** Whether it changes nothing but what is proposed, so that readers may. */
+  isProposal?: true
 }
 
 const maintainers = { least: 'maintain' } as const
@@ -111,6 +113,7 @@ const table: Record<string, Row> = {
   'POST /repos/{name}/commits': { takes: 'repo:write', alsoTakes: 'repo:read' },
   'GET /repos/{name}/changes': { takes: 'repo:read' },
   'POST /repos/{name}/changes': { takes: 'change:write' },
+  'POST /repos/{name}/proposals': { takes: 'repo:write', alsoTakes: 'repo:read', isProposal: true },
   'GET /repos/{name}/changes/{number}': { takes: 'repo:read' },
   'PATCH /repos/{name}/changes/{number}': { takes: 'change:write' },
   'GET /repos/{name}/changes/{number}/comments': { takes: 'repo:read' },
@@ -204,7 +207,7 @@ type Caller = {
 }
 
 function expected(
-  { takes, alsoTakes, least, isSetting, allowsLimited, isForAdmins }: Row,
+  { takes, alsoTakes, least, isSetting, allowsLimited, isForAdmins, isProposal }: Row,
   path: string,
   caller: Caller,
 ): Outcome {
@@ -224,8 +227,9 @@ function expected(
     return isLimited && !allowsLimited ? 'token_limited' : 'allowed'
   if (role === undefined) return 'repository_not_found'
   // Everybody who can see a repository may propose changes.
-  const readers = takes.endsWith(':read') || takes === 'change:write'
-  const visitors = takes === 'repo:read' || takes === 'workflow:read' || takes === 'change:write'
+  const proposes = isProposal || takes === 'change:write'
+  const readers = takes.endsWith(':read') || proposes
+  const visitors = takes === 'repo:read' || takes === 'workflow:read' || proposes
   if (role === 'visitor') return visitors ? 'allowed' : 'role_insufficient'
   if (role === 'read' && !readers) return 'role_insufficient'
   if (hasRefs && (isSetting || (least && !takes.endsWith(':read')))) return 'token_limited'

@@ -224,6 +224,7 @@ const aboutRefs = new Set([
   'deleteRef',
   'undoPush',
   'landChange',
+  'proposeCommit',
 ])
 
 test('a token for some refs changes no part of a repository but refs, on any route', async () => {

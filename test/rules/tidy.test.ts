@@ -368,6 +368,8 @@ const entryPoints: Record<string, string[]> = {
   'git-server/api-writes': [
     'api-push',
     'api-writes',
+    'create-commit',
+    'find-conflict',
     'merge-branch',
     'write-routes',
     'write-schemas',

@@ -1,12 +1,12 @@
 import { type Static, Type } from 'typebox'
-import { isAdmin } from '#access/may.ts'
+import { isAdmin, roleInsufficient } from '#access/may.ts'
 import { objectIdForm, Username } from '#access/names.ts'
 import { type Permission, permissions } from '#access/permissions.ts'
 import type { Principal } from '#access/principal.ts'
 import { idDigits } from '#base/object-id.ts'
 import { Problem, type ProblemCode, refusedName } from '#base/problem.ts'
 import { closed, field } from '#base/schema-options.ts'
-import { fromGitId, fullNameFault } from '#git/refs/ref-name.ts'
+import { fromGitId, fullNameFault, proposalRefs } from '#git/refs/ref-name.ts'
 import type { GitServer } from '#git-server/git-server.ts'
 import { named } from '#http/named-schemas.ts'
 import { statusOf } from '#http/problem-response.ts'
@@ -107,10 +107,17 @@ export function checkRoutes({ repositories, checkPush, findToken, routes }: Depe
         const refusal = await refusalOf(async () => {
           if (operation) return checkOperation(operation, subject, name)
           const permission: Permission = action === 'push' ? 'repo:write' : 'repo:read'
-          repository = await repositories.openForGit(subject, name, permission)
+          const isProposed = changes.some(({ ref }) => ref.startsWith(proposalRefs))
+          // Each ref is then judged by the role.
+          const need = isProposed ? 'proposer' : 'member'
+          repository = await repositories.openForGit(subject, name, permission, need)
         })
         if (!repository || changes.length === 0) return toCheck(action, refusal, [])
-        const decisions = await checkPush(subject, repository, changes)
+        const judged = await checkPush(subject, repository, changes)
+        const ofRole = repository.role === 'read' ? roleInsufficient(repository) : undefined
+        const decisions = changes.map(({ ref }, index) =>
+          ref.startsWith(proposalRefs) ? judged[index] : (ofRole ?? judged[index]),
+        )
         const checked = changes.map(({ ref }, index) => ({ ref, ...toDecision(decisions[index]) }))
         return toCheck(
           action,

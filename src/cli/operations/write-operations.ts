@@ -16,7 +16,7 @@ const identity: OptionRows = {
 export const writeOperations: ClientOperation[] = [
   {
     command: 'commit',
-    operations: ['createCommit'],
+    operations: ['createCommit', 'proposeCommit'],
     summary: 'make a commit on a branch without a clone',
     arguments: ['repository', 'branch'],
     options: {
@@ -28,6 +28,7 @@ export const writeOperations: ClientOperation[] = [
       ...expectedHead,
       ...identity,
       '--allow-empty': 'make a commit that changes nothing, too',
+      '--propose': 'propose it as a change; the branch stays as it is',
     },
     notes: '\nThe mode of a local file is kept. The localfile - is standard input.\n',
     run: runCommit,
@@ -82,7 +83,14 @@ async function runCommit(work: Work): Promise<void> {
   const added = await Promise.all((input.list('add') ?? []).map((word) => readAdded(work, word)))
   const deleted = (input.list('delete') ?? []).map((name) => ({ path: pathOf(name), delete: true }))
   const moved = (input.list('move') ?? []).map(toMove)
-  const body = await client.json(work.request({ changes: [...added, ...deleted, ...moved] }))
+  const fields = { changes: [...added, ...deleted, ...moved] }
+  if (input.flag('propose')) {
+    if (input.option('expectedHead') !== undefined || input.flag('allowEmpty'))
+      throw new UsageError('--propose goes with neither --expected-head nor --allow-empty.')
+    const body = await client.json(work.request(fields, 'proposeCommit'))
+    return showResult(work, body, `Change ${textAt(body, 'number')}: ${textAt(body, 'url')}`)
+  }
+  const body = await client.json(work.request(fields))
   showResult(work, body, `${textAt(body, 'branch')} is now ${textAt(body, 'id')}.`)
 }
 

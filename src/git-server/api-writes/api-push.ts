@@ -36,7 +36,7 @@ type ApiPushOptions = {
 }
 
 /**
- * Pushes an update of one ref and returns the id of the push. Throws `ref_moved` when the ref has not the old value, and
+ * Pushes an update of one ref. Returns the id of the push, or of a proposal, the name of its version. Throws `ref_moved` when the ref has not the old value, and
  * the Problems of a push.
  */
 export type PushFromApi = (
@@ -72,7 +72,15 @@ export function createPushFromApi(dependencies: ApiPushParts): PushFromApi {
     return {
       awaitRuns: pushes.awaitRuns,
       requireBytesLeft: pushes.requireBytesLeft,
-      propose: pushes.propose,
+      async propose(push, updates) {
+        try {
+          decided.result = await pushes.propose(push, updates)
+          return decided.result
+        } catch (error) {
+          decided.error = error
+          throw error
+        }
+      },
       async authorize(push, updates) {
         decided.push = push
         push.landing = landing
@@ -130,7 +138,7 @@ export function createPushFromApi(dependencies: ApiPushParts): PushFromApi {
     }
     if (!report.isComplete) throw new Error(`git did not report a push: ${report.text}`)
     if (!decided.isFinished) throw finishedLater()
-    return decided.push?.id ?? ''
+    return decided.result?.results?.[0]?.name ?? decided.push?.id ?? ''
   }
 }
 

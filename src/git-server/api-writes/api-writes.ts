@@ -10,7 +10,8 @@ import type { Store } from '#repositories/store/store.ts'
 import { keysOf } from '../requests/git-request.ts'
 import { type ApiPushParts, type ApiWrite, createPushFromApi } from './api-push.ts'
 import { createChangeRef } from './change-ref.ts'
-import { createCreateCommit } from './create-commit.ts'
+import { createCommits, type ProposeCommit } from './create-commit.ts'
+import { createFindConflict, type FindConflict } from './find-conflict.ts'
 import { createMergeBranch, type MergeBranch } from './merge-branch.ts'
 import { writeRoutes } from './write-routes.ts'
 
@@ -24,7 +25,12 @@ type Dependencies = ApiPushParts & {
   baseUrl: () => string
 }
 
-type ApiWrites = { routes: Route[]; mergeBranch: MergeBranch }
+type ApiWrites = {
+  routes: Route[]
+  mergeBranch: MergeBranch
+  proposeCommit: ProposeCommit
+  findConflict: FindConflict
+}
 
 /** Commits, merges and changes of refs through the API. */
 export function createApiWrites(dependencies: Dependencies): ApiWrites {
@@ -32,13 +38,15 @@ export function createApiWrites(dependencies: Dependencies): ApiWrites {
   const push = createPushFromApi(dependencies)
   const parts = { ...dependencies, push, revisions: createRevisionFinder(dependencies) }
   const limit = createLimit(settings, store)
-  const createCommit = createCreateCommit(parts)
+  const { createCommit, proposeCommit } = createCommits(parts)
   const merge = createMergeBranch(parts)
   const mergeBranch: MergeBranch = (write, request) => limit(write, () => merge(write, request))
   const changeRef = createChangeRef(parts)
   const { commitBodyMaxBytes } = settings
   return {
     mergeBranch,
+    findConflict: createFindConflict(dependencies),
+    proposeCommit: (write, request) => limit(write, () => proposeCommit(write, request)),
     routes: recheckAccess(
       repositories,
       writeRoutes({

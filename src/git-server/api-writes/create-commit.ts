@@ -15,7 +15,7 @@ import type { ObjectReader } from '#git/objects/object-reader.ts'
 import { writePack } from '#git/objects/pack.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { isAncestor } from '#git/refs/ancestry.ts'
-import { fromGitId, zeroId } from '#git/refs/ref-name.ts'
+import { fromGitId, proposalRefs, zeroId } from '#git/refs/ref-name.ts'
 import { hasRefs } from '#git/refs/refs.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import type { RevisionFinder } from '#repositories/revision-finder.ts'
@@ -24,7 +24,7 @@ import { applyChanges, shown } from './apply-changes.ts'
 import { type CommitIdentities, identitiesOf, toCommitPerson } from './identities.ts'
 import { assertMessage, refMoved, toMessage } from './refusals.ts'
 import { branchRefOf, presentValueOf, readTree, requireCommit } from './required-revision.ts'
-import type { CommitBody, MadeCommit } from './write-schemas.ts'
+import type { CommitBody, MadeCommit, ProposedCommitBody } from './write-schemas.ts'
 
 type CommitRequest = Static<typeof CommitBody>
 
@@ -33,6 +33,12 @@ export type CreateCommit = (
   write: ApiWrite,
   request: CommitRequest,
 ) => Promise<{ commit: Static<typeof MadeCommit>; isRepeated: boolean }>
+
+/** Makes a commit and proposes it for a branch. Returns the name of the version. */
+export type ProposeCommit = (
+  write: ApiWrite,
+  request: Static<typeof ProposedCommitBody>,
+) => Promise<string>
 
 type Dependencies = {
   git: Git
@@ -54,7 +60,10 @@ type Draft = {
   paths: Map<string, string>
 }
 
-export function createCreateCommit(dependencies: Dependencies): CreateCommit {
+export function createCommits(dependencies: Dependencies): {
+  createCommit: CreateCommit
+  proposeCommit: ProposeCommit
+} {
   const { git, pool, revisions, push, repositories, clock, baseUrl, settings } = dependencies
 
   /** The commit that the request builds on; undefined for the first one of a repository. */
@@ -72,7 +81,7 @@ export function createCreateCommit(dependencies: Dependencies): CreateCommit {
 
   async function draft(
     objects: ObjectReader,
-    request: CommitRequest,
+    request: Pick<CommitRequest, 'changes' | 'message' | 'allowEmpty'>,
     { base, format }: { base: string | undefined; format: ObjectFormat },
     { author, committer }: CommitIdentities,
   ): Promise<Draft> {
@@ -138,10 +147,28 @@ export function createCreateCommit(dependencies: Dependencies): CreateCommit {
     return { commit: toResult(made, head, pushId), isRepeated: false }
   }
 
-  return async (write, request) => {
-    assertMessage(request.message)
-    const mayRetry = request.expectedHead === undefined && request.start === undefined
-    return retryMoved(repositories, write, mayRetry, (current) => attempt(current, request))
+  return {
+    async createCommit(write, request) {
+      assertMessage(request.message)
+      const mayRetry = request.expectedHead === undefined && request.start === undefined
+      return retryMoved(repositories, write, mayRetry, (current) => attempt(current, request))
+    },
+
+    async proposeCommit(write, { branch, start, ...request }) {
+      const { principal, repository } = write
+      assertMessage(request.message)
+      const head = await presentValueOf(repository, branchRefOf(branch, '/branch'))
+      if (head === zeroId) throw new Problem('ref_not_found', `There is no branch "${branch}".`)
+      const base =
+        start === undefined ? head : (await requireCommit(revisions, repository, start)).id
+      const objects = pool.of(repository.path)
+      const format = repository.objectFormat ?? settings.defaultObjectFormat
+      const identities = identitiesOf(principal, request, { now: clock.now(), baseUrl: baseUrl() })
+      const made = await draft(objects, request, { base, format }, identities)
+      const update = { ref: proposalRefs + branch, before: zeroId, after: made.commit.id }
+      const pack = writePack(made.objects.length, made.objects, format)
+      return push(write, update, { pack, paths: made.paths })
+    },
   }
 }
 

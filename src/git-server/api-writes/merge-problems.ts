@@ -42,14 +42,19 @@ export async function mergeConflict(
       truncated: read.isTooLarge,
     })
   }
-  const shownPaths = conflicts.slice(0, maxNamed).map(({ path }) => `"${shown([path])}"`)
-  const more = conflicts.length - shownPaths.length
-  const all = [...shownPaths, ...(more > 0 ? [`${more} more`] : [])].join(', ')
+  const all = namesOfConflicts(conflicts)
   const where = commit === undefined ? '' : ` at the commit ${commit}`
   const detail = `These files conflict${where}: ${all}. Nothing was changed. Merge them in a clone, or change one side with a commit first.`
   return new Problem('merge_conflict', detail, {
     members: { conflicts: files, ...(commit !== undefined && { commit }) },
   })
+}
+
+/** The names of conflicted files, for a sentence. */
+export function namesOfConflicts(conflicts: readonly FileConflict[]): string {
+  const shownPaths = conflicts.slice(0, maxNamed).map(({ path }) => `"${shown([path])}"`)
+  const more = conflicts.length - shownPaths.length
+  return [...shownPaths, ...(more > 0 ? [`${more} more`] : [])].join(', ')
 }
 
 /** The Problem of a merge with more conflicts than can be listed. */

@@ -27,7 +27,8 @@ type Dependencies = {
 }
 
 const opening: ProblemCode[] = [...openProblems, 'role_insufficient']
-const pushing: ProblemCode[] = [
+/** The problems of a push through the API. */
+export const writeProblems: ProblemCode[] = [
   'ref_moved',
   'update_refused',
   'ref_not_found',
@@ -52,7 +53,7 @@ const pushing: ProblemCode[] = [
 /** The problems of a merge. */
 export const mergeProblems: ProblemCode[] = [
   ...opening,
-  ...pushing,
+  ...writeProblems,
   'merge_conflict',
   'not_fast_forward',
   'histories_unrelated',
@@ -86,7 +87,7 @@ export function writeRoutes(dependencies: Dependencies): Route[] {
       bodyMaxBytes: commitBodyMaxBytes,
       reply: { 200: MadeCommit, 201: MadeCommit },
       status: 201,
-      problems: [...opening, ...pushing, 'path_absent', 'path_conflict', 'nothing_changed'],
+      problems: [...opening, ...writeProblems, 'path_absent', 'path_conflict', 'nothing_changed'],
       handle: async ({ principal, found, body, clientSignal, setStatus }) => {
         const write = { principal, repository: found, signal: clientSignal() }
         const { commit, isRepeated } = await createCommit(write, body)
@@ -132,7 +133,7 @@ export function writeRoutes(dependencies: Dependencies): Route[] {
       body: RefBody,
       reply: { 200: ChangedRef, 201: ChangedRef },
       status: 201,
-      problems: [...opening, ...pushing, 'tag_protected', 'not_fast_forward'],
+      problems: [...opening, ...writeProblems, 'tag_protected', 'not_fast_forward'],
       handle: async ({ principal, found, query, body, clientSignal, setStatus }) => {
         const write = { principal, repository: found, signal: clientSignal() }
         const changed = await changeRef.set(write, query.ref, body)
@@ -151,7 +152,13 @@ export function writeRoutes(dependencies: Dependencies): Route[] {
       find: open,
       query: RefDeletionQuery,
       reply: { 204: nothing },
-      problems: [...opening, ...pushing, 'ref_absent', 'tag_protected', 'default_branch_deletion'],
+      problems: [
+        ...opening,
+        ...writeProblems,
+        'ref_absent',
+        'tag_protected',
+        'default_branch_deletion',
+      ],
       handle: async ({ principal, found, query, clientSignal }) => {
         const write = { principal, repository: found, signal: clientSignal() }
         await changeRef.delete(write, query.ref, query.expected)

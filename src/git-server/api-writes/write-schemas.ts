@@ -95,6 +95,17 @@ export const CommitBody = Type.Object(
   closed,
 )
 
+const { message, author, date, changes } = CommitBody.properties
+
+export const ProposedCommitBody = Type.Object(
+  {
+    branch: Branch('The branch that the commit is proposed for'),
+    start: Type.Optional(Revision('The commit that it follows; the tip of the branch by default')),
+    ...{ message, author, date, changes },
+  },
+  closed,
+)
+
 export const MergeMethod = Type.Enum(['merge', 'squash', 'rebase', 'fast-forward'] as const, {
   description:
     '`merge` makes a merge commit; `squash` one commit with all changes; `rebase` makes each commit again on top of ' +

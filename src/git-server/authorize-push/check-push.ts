@@ -1,12 +1,13 @@
+import { requireRef } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
 import { findObjects } from '#git/objects/object-stream.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { findForced } from '#git/refs/forced-updates.ts'
-import { zeroId } from '#git/refs/ref-name.ts'
+import { proposalRefs, zeroId } from '#git/refs/ref-name.ts'
 import { readRefs } from '#git/refs/refs.ts'
 import type { Repository } from '#repositories/repositories.ts'
-import type { Landing } from '../push/proposal.ts'
+import { type Landing, readProposalTarget, undeletableProposal } from '../push/proposal.ts'
 import { authorizeUpdates, refuseDefaultDeletion } from './authorize-push.ts'
 import type { RefRules } from './protected-refs.ts'
 import { findCommits, type PushedHistory } from './pushed-history.ts'
@@ -67,6 +68,10 @@ export function createCheckPush(dependencies: Dependencies): CheckPush {
     const decisions: (Problem | undefined)[] = []
     for (const intended of changes) {
       const { ref, change, commit = newCommit } = intended
+      if (ref.startsWith(proposalRefs)) {
+        decisions.push(await checkProposal(principal, repository, intended))
+        continue
+      }
       const after = change === 'delete' ? zeroId : commit
       const updates = [{ ref, before: values.get(ref) ?? zeroId, after }]
       const push = { landing: intended.landing }
@@ -77,6 +82,22 @@ export function createCheckPush(dependencies: Dependencies): CheckPush {
       decisions.push(decision)
     }
     return decisions
+  }
+}
+
+/** The problem of a proposal, as far as it does not depend on its commit. */
+async function checkProposal(
+  principal: Principal,
+  { path }: Repository,
+  { ref, change }: IntendedChange,
+): Promise<Problem | undefined> {
+  try {
+    requireRef(principal, ref)
+    if (change === 'delete') throw undeletableProposal(ref)
+    await readProposalTarget(path, ref)
+    return undefined
+  } catch (error) {
+    return toRefusal(error)
   }
 }
 

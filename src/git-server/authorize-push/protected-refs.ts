@@ -43,20 +43,32 @@ export async function refuseProtected(
   const reviewed = guarded.filter(
     ({ rule, update }) => (rule.approvals > 0 || rule.codeOwners) && update.before !== zeroId,
   )
+  const problems: Problem[] = []
+  // What lands is refused with all that it lacks.
+  const refuse = (problem: Problem) => {
+    if (!landing) throw problem
+    problems.push(problem)
+  }
   // An undo restores what had landed before.
   for (const one of push.via === 'undo' ? [] : reviewed) {
     if (!landing) throw refusal(one, one.update.after === zeroId ? undeletable : reviewRequired)
-    const [missing] = await dependencies.findUnapproved(repository, landing, one.rule)
-    if (missing !== undefined) throw approvalRequired(one, missing)
+    const missing = await dependencies.findUnapproved(repository, landing, one.rule)
+    if (missing.length > 0) refuse(approvalRequired(one, missing.join(' ')))
   }
   // What lands with its approvals need not be pushed by an owner.
   const others = landing ? guarded.filter((one) => !reviewed.includes(one)) : guarded
   const [first] = others
   if (first && !repository.asOwner)
-    throw refusal(first, 'only the owner of the repository or an admin may change it.')
-  refuseClosed(others)
-  await refuseOwner(dependencies, history, repository, guarded)
+    refuse(refusal(first, 'only the owner of the repository or an admin may change it.'))
+  refuseClosed(others, refuse)
+  await refuseOwner(dependencies, { history, repository, refuse }, guarded)
+  const [problem] = problems
+  if (!problem) return
+  const details = new Set(problems.map(({ message }) => message))
+  throw new Problem(problem.code, [...details].join(' '), { cause: problems })
 }
+
+type Refuse = (problem: Problem) => void
 
 /** What the protections of updated refs require, by the ref of the update. */
 export async function findRequired(
@@ -89,29 +101,34 @@ async function findGuarded(
   )
 }
 
-function refuseClosed(guarded: Guarded[]): void {
+function refuseClosed(guarded: Guarded[], refuse: Refuse): void {
   const closed = guarded.find(({ rule }) => rule.owners === 'none')
   if (!closed) return
   const of = closed.rule.namespace === null ? '' : ' of the namespace'
-  throw refusal(closed, `not even its owner may change it. A maintainer${of} can change the rule.`)
+  refuse(
+    refusal(closed, `not even its owner may change it. A maintainer${of} can change the rule.`),
+  )
 }
 
 async function refuseOwner(
   { findMissing }: RefRules,
-  history: PushedHistory,
-  repository: Repository,
+  {
+    history,
+    repository,
+    refuse,
+  }: { history: PushedHistory; repository: Repository; refuse: Refuse },
   guarded: Guarded[],
 ): Promise<void> {
   const careful = guarded.filter(({ rule }) => rule.owners === 'fast-forward')
   const deleted = careful.find(({ update }) => update.after === zeroId)
-  if (deleted) throw refusal(deleted, 'it cannot be deleted.')
+  if (deleted) refuse(refusal(deleted, 'it cannot be deleted.'))
   const replaced = careful.filter(({ update }) => update.before !== zeroId)
   const requiring = guarded.filter(
     ({ update, rule }) => rule.requires.length > 0 && update.after !== zeroId,
   )
   const forced = await history.findForced(replaced.map(({ update }) => update))
   const refused = replaced.find((_, index) => forced[index])
-  if (refused) throw refusal(refused, 'it cannot be forced, only moved forward.')
+  if (refused) refuse(refusal(refused, 'it cannot be forced, only moved forward.'))
   const commits = await history.commitsOf(requiring.map(({ update }) => update.after))
   for (const one of requiring) {
     const commit = commits.get(one.update.after) ?? one.update.after
@@ -119,7 +136,7 @@ async function refuseOwner(
     const missing: Missing[] = []
     for (const requirement of one.rule.requires)
       missing.push(...[(await findMissing(candidate, requirement)) ?? []].flat())
-    if (missing.length > 0) throw requirementsRefusal(one, commit, missing)
+    if (missing.length > 0) refuse(requirementsRefusal(one, commit, missing))
   }
 }
 

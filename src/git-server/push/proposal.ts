@@ -5,7 +5,7 @@ import type { Actor, Event } from '#events/events.ts'
 import type { Git } from '#git/process/git-process.ts'
 import type { PushRequest } from '#git/protocol/push-commands.ts'
 import { proposalRefs, zeroId } from '#git/refs/ref-name.ts'
-import type { RefUpdate } from '#git/refs/refs.ts'
+import { branchPrefix, type RefUpdate, readRefs } from '#git/refs/refs.ts'
 import type { Protection } from '#repositories/protection-rules.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import { readPushOptions } from './push-options.ts'
@@ -103,9 +103,30 @@ export function readProposal({
     const detail = `A push to ${proposed.ref} proposes a change and updates no other ref; push the others separately.`
     throw new Problem('ref_name_refused', detail)
   }
-  if (proposed.after === zeroId) {
-    const detail = `${proposed.ref} cannot be deleted: a push to it proposes a change. Abandon the change instead.`
-    throw new Problem('ref_name_refused', detail)
+  if (proposed.after === zeroId) throw undeletableProposal(proposed.ref)
+  const { topic, unknown } = readPushOptions(options)
+  // It would propose a new change.
+  if (unknown.some((option) => /^topic(?:=|$)/.test(option))) {
+    const detail = 'A topic has 1 to 100 characters on one line: git push -o topic=NAME.'
+    throw new Problem('update_refused', detail)
   }
-  return { topic: readPushOptions(options).topic }
+  return { topic }
+}
+
+/** The Problem of a push that deletes a name to which changes are proposed. */
+export function undeletableProposal(ref: string): Problem {
+  const detail = `${ref} cannot be deleted: a push to it proposes a change. Abandon the change instead.`
+  return new Problem('ref_name_refused', detail)
+}
+
+/** The branch that a push to a ref proposes a change for, and its tip. Throws `ref_not_found`. */
+export async function readProposalTarget(
+  directory: string,
+  ref: string,
+): Promise<{ target: string; tip: string }> {
+  const branch = ref.slice(proposalRefs.length)
+  const target = branchPrefix + branch
+  const tip = (await readRefs(directory, [target])).get(target) ?? zeroId
+  if (tip !== zeroId) return { target, tip }
+  throw new Problem('ref_not_found', `There is no branch "${branch}" to propose a change for.`)
 }

@@ -37,21 +37,25 @@ ${editForm.render(html`${titleFields(editForm, change)}<button class="primary">S
   }
 }
 
-const methods = [
+const allMethods = [
   { value: 'merge', text: 'Merge commit' },
   { value: 'squash', text: 'One commit (squash)' },
   { value: 'rebase', text: 'Commit by commit (rebase)' },
   { value: 'fast-forward', text: 'Move the branch (fast-forward)' },
-]
+] as const
 
 /** What is missing for landing, or the form that lands the change. */
-function landing(form: PageForm, { missing, target, version }: ShownChange, may: boolean): Html {
+function landing(
+  form: PageForm,
+  { missing, methods, target, version }: ShownChange,
+  may: boolean,
+): Html {
   return html`<section class="card" id="land"><header><h2>Land on ${target}</h2></header><div class="pad">${
     missing.length > 0
       ? html`<ul class="missing">${missing.map(({ detail }) => html`<li>${icon('waiting', 'soft')} ${detail}</li>`)}</ul>`
       : may &&
         form.render(html`<input type="hidden" name="version" value="${version}">
-${form.select({ name: 'method', label: 'Method', options: methods })}
+${form.select({ name: 'method', label: 'Method', options: allMethods.filter(({ value }) => methods.includes(value)) })}
 <details class="fold"><summary>Message</summary>${form.area({
           name: 'message',
           label: 'Message of the merge or squash',

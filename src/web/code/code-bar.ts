@@ -37,9 +37,9 @@ ${path.path === '' && html`<a class="button" href="${to.compareFrom(name, rev)}"
   return { bar, mayEdit }
 }
 
-/** Whether the reader may commit, as far as that does not depend on the branch. */
+/** Whether the reader may commit, as far as that does not depend on the branch, or propose a commit. */
 export async function mayCommit({ isLoggedIn, may }: SharedContext): Promise<boolean> {
-  return isLoggedIn && (await may('createCommit'))
+  return isLoggedIn && (await may('proposeCommit'))
 }
 
 /** The parts of the page of a folder or file besides its body. */

@@ -6,7 +6,6 @@ import type { PageTarget } from '../links.ts'
 import type { SharedContext, View } from '../page.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { html } from '../render/html.ts'
-import { mayCommit } from './code-bar.ts'
 import { cloneFields, pageUrl } from './repository-side.ts'
 
 const shownTags = 20
@@ -47,7 +46,7 @@ export async function emptyRepositoryView(
     ? []
     : ((await tryRead('listTags', { query: { limit: shownTags, order: 'version' } })) ?? [])
   const url = pageUrl(context, repository)
-  const mayEdit = empty && (await mayCommit(context))
+  const mayEdit = empty && context.isLoggedIn && (await context.may('createCommit'))
   return {
     title: `${name} · svc`,
     repository: name,

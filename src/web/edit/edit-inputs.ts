@@ -20,6 +20,7 @@ type Base = {
   commit: string | undefined
   /** Whether it is the branch of the page, which others may have changed meanwhile. */
   isOfPage: boolean
+  operation: 'createCommit' | 'proposeCommit'
   branch: { branch: string; start?: string; expectedHead?: string }
 }
 
@@ -35,24 +36,27 @@ export async function editingInput(context: PageContext) {
   if (sent === null) {
     // What others have changed in it meanwhile is moved, too.
     if (!isMoved) throw pathFault('Nothing has changed: give another path.')
-    return { body: { ...base.branch, message, changes: [{ path, moveFrom: former.path }] } }
+    const body = { ...base.branch, message, changes: [{ path, moveFrom: former.path }] }
+    return { operation: base.operation, body }
   }
   const found = await findUnchanged(context, base)
   const content = contentOf(sent, found?.text)
   const change = { path, content, ...(isMoved && found && { moveFrom: former.path }) }
-  return { body: { ...base.branch, message, changes: [change] } }
+  const body = { ...base.branch, message, changes: [change] }
+  return { operation: base.operation, body }
 }
 
 /** The commit of a form with a new file. */
 export async function additionInput(context: PageContext) {
   const { fields } = context
   const { rev } = branchTarget(context)
-  const { commit, branch } = await baseOf(context, rev)
+  const { commit, operation, branch } = await baseOf(context, rev)
   const path = typedPath(fields)
   if (commit !== undefined && (await hasFile(context, commit, path)))
     throw pathFault('There is a file with this path already: open it to edit it.')
   const change = { path, content: contentOf(fields.get('content') ?? '') }
-  return { body: { ...branch, message: messageOf(fields, `Add ${path}`), changes: [change] } }
+  const body = { ...branch, message: messageOf(fields, `Add ${path}`), changes: [change] }
+  return { operation, body }
 }
 
 /** The commit of a form that deletes a file or folder. */
@@ -62,7 +66,8 @@ export async function deletionInput(context: PageContext) {
   const base = await baseOf(context, rev)
   await findUnchanged(context, base)
   const message = messageOf(fields, `Delete ${path.path}`)
-  return { body: { ...base.branch, message, changes: [{ path: path.path, delete: true }] } }
+  const body = { ...base.branch, message, changes: [{ path: path.path, delete: true }] }
+  return { operation: base.operation, body }
 }
 
 /** The path of a form without spaces around it, which one that is not changed may have. */
@@ -71,18 +76,27 @@ export function typedPath(fields: URLSearchParams, former = ''): string {
   return typed === former ? former : typed.trim()
 }
 
+/** Whether a form makes a commit on another place than its branch: a new branch, or a change. */
+export function isElsewhere(fields: URLSearchParams): boolean {
+  return ['new', 'change'].includes(fields.get('to') ?? '')
+}
+
 async function baseOf(context: PageContext, rev: string): Promise<Base> {
   const { fields } = context
   const name = fieldText(fields, 'newBranch')
-  if (fields.get('to') === 'new') {
+  const isNew = fields.get('to') === 'new'
+  if (isNew && name === undefined) throw branchFault('Give the new branch a name.')
+  if (!isNew && name !== undefined)
+    throw branchFault('Choose the new branch above, or leave its name empty.')
+  if (isElsewhere(fields)) {
     const start = fields.get('head') ?? ''
-    if (name === undefined) throw branchFault('Give the new branch a name.')
     if (!isObjectId(start)) throw branchFault('There is no commit that it could start at.')
-    return { commit: start, isOfPage: false, branch: { branch: name, start } }
+    const operation = isNew ? 'createCommit' : 'proposeCommit'
+    return { commit: start, isOfPage: false, operation, branch: { branch: name ?? rev, start } }
   }
-  if (name !== undefined) throw branchFault('Choose the new branch above, or leave its name empty.')
   const commit = await headOf(context, rev)
-  return { commit, isOfPage: true, branch: { branch: rev, expectedHead: commit ?? zeroId } }
+  const branch = { branch: rev, expectedHead: commit ?? zeroId }
+  return { commit, isOfPage: true, operation: 'createCommit', branch }
 }
 
 /** What the form changes. Throws `ref_moved` if it is not what the form was opened with, or what it is to replace. */

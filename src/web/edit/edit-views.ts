@@ -8,7 +8,7 @@ import type { PageTarget } from '../links.ts'
 import type { PageContext, View } from '../page.ts'
 import { createForm, type PageForm } from '../page-forms.ts'
 import { type Html, html } from '../render/html.ts'
-import { absentId, contentPointer, pathPointer } from './edit-inputs.ts'
+import { absentId, contentPointer, isElsewhere, pathPointer } from './edit-inputs.ts'
 import { branchTarget, type EditedPlace, findPlace, headOf, placeTarget } from './edited-place.ts'
 
 const contentRows = 24
@@ -30,6 +30,10 @@ type Shown = PageTarget & {
   isFirst: boolean
   /** Why the reader cannot push to the branch. */
   refusal: string | undefined
+  /** Whether the reader can push to other branches. */
+  mayPush: boolean
+  /** Where the commit that was just sent goes to. */
+  sentTo: string | null
 }
 
 /** The form that edits a file, or gives a file or folder another path. */
@@ -79,11 +83,12 @@ async function changeView(
   { rev, path, action }: PageTarget & { action: Action },
   show: (shown: Shown) => Html,
 ): Promise<View> {
-  const { problem, fields, to, url, read, tryRead } = context
+  const { problem, fields, to, url, read, tryRead, may } = context
   const repository = await read('getRepository')
   const { name } = repository
   const frame = { repository, rev, path }
-  if (!problem && !(await mayCommit(context)))
+  const mayPush = await may('createCommit')
+  if (!problem && !(repository.empty ? mayPush : await mayCommit(context)))
     return toView(
       context,
       { ...frame, action },
@@ -106,13 +111,15 @@ async function changeView(
     throw new Problem('path_not_found', `There is no "${path.path}" at ${rev}.`)
   const wanted = { action: 'push', refs: [{ ref: rev }] }
   const checked = await attempt(tryRead('checkAccess', { body: wanted }))
-  const refusal = checked?.refs[0]?.allowed === false ? (checked.detail ?? undefined) : undefined
+  const refusal = checked?.allowed === false ? (checked.detail ?? undefined) : undefined
   const ofForm = { ...context, problem: problem && toFormProblem(problem, context, rev) }
   // The address as it was requested: that of the problem of this form.
   const form = createForm(ofForm, to.api(url.replace(/\?.*/, '')))
   const hasContent = problem ? fields.has('content') : place?.text !== undefined
   const isFirst = repository.empty
-  const shown = { rev, path, name, form, head, place, hasContent, isFirst, refusal }
+  const sentTo = problem ? fields.get('to') : null
+  const access = { refusal, mayPush, sentTo }
+  const shown = { rev, path, name, form, head, place, hasContent, isFirst, ...access }
   const verb = action === 'Edit' && !hasContent ? 'Rename' : action
   return toView(
     context,
@@ -171,12 +178,12 @@ function conflictPart(context: PageContext, { form, head, place, name, rev }: Sh
   const { fields, to } = context
   const present = place?.id ?? absentId
   if (!form.isSent || head === undefined || fields.get('id') === present) return undefined
-  if (fields.get('to') === 'new' || !fields.has('content')) return undefined
+  if (isElsewhere(fields) || !fields.has('content')) return undefined
   const start = fields.get('head') ?? ''
   return html`${form.checks({
     name: 'replace',
     label: place ? 'The file has changed' : 'The file is gone',
-    help: html`${isObjectId(start) && html`<a href="${to.compare(name, start, rev)}" target="_blank" rel="noopener">What has changed since</a>, in another tab. `}Or commit to a new branch, which starts before it.`,
+    help: html`${isObjectId(start) && html`<a href="${to.compare(name, start, rev)}" target="_blank" rel="noopener">What has changed since</a>, in another tab. `}Or commit to a new branch or change, which starts before it.`,
     choices: [
       { value: present, text: place ? 'Replace it with this text' : 'Add it again with this text' },
     ],
@@ -207,21 +214,32 @@ function contentField(
   })
 }
 
-/** The message of a commit, and the branch that it goes to. */
-function commitFields({ form, rev, isFirst, refusal }: Shown, usual: string): Html {
-  const toBranch = {
-    ...{ value: 'branch', text: rev, isChecked: refusal === undefined },
-    ...(refusal !== undefined && { help: refusal }),
-  }
-  const toNew = { value: 'new', text: 'A new branch', isChecked: refusal !== undefined }
+/** The message of a commit, and where it goes to. */
+function commitFields(shown: Shown, usual: string): Html {
+  const { form, rev, isFirst } = shown
   return html`${form.text({ name: 'summary', label: 'Summary', pointer: 'message', placeholder: usual, maxLength: summaryMaxLength })}
 ${form.area({ name: 'description', label: 'Description', maxLength: descriptionMaxLength })}
 ${
   isFirst
     ? html`<input type="hidden" name="to" value="branch"><p class="help">The first commit of the repository, on <code>${rev}</code>.</p>`
-    : html`${form.checks({ name: 'to', label: 'Branch', type: 'radio', choices: [toBranch, toNew] })}
-${form.text({ name: 'newBranch', label: 'Name of the new branch', pointer: 'branch', isMono: true, maxLength: branchMaxLength })}`
+    : destination(shown)
 }`
+}
+
+/** The choice of the branch, a new branch or a change, as far as the reader has one. */
+function destination({ form, rev, refusal, mayPush, sentTo }: Shown): Html {
+  const isRefused = refusal !== undefined
+  // It may have been protected since the form was opened.
+  const hasBranch = !isRefused || sentTo === 'branch'
+  const choices = [
+    ...(hasBranch ? [{ value: 'branch', text: rev, isChecked: !isRefused }] : []),
+    ...(mayPush ? [{ value: 'new', text: 'A new branch' }] : []),
+    { value: 'change', text: `Propose as a change for ${rev}`, isChecked: isRefused },
+  ]
+  if (choices.length === 1)
+    return html`<input type="hidden" name="to" value="change"><p class="help">It is proposed as a change for <code>${rev}</code>, which those who may push can land.</p>`
+  return html`${form.checks({ name: 'to', label: 'Branch', type: 'radio', choices, ...(isRefused && { help: refusal }) })}
+${mayPush && form.text({ name: 'newBranch', label: 'Name of the new branch', pointer: 'branch', isMono: true, maxLength: branchMaxLength })}`
 }
 
 /** A problem in the words of the form, where those of the API are about requests. */

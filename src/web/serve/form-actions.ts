@@ -109,7 +109,8 @@ export function createFormActions({
     if ('view' in result) return result.view
     const context = { ...sent, session: result.session }
     try {
-      const { value } = await context.call(route.operation, await route.input(context))
+      const { operation = route.operation, ...input } = await route.input(context)
+      const { value } = await context.call(operation, input)
       const next = route.redirectTo(context, value)
       if (typeof next !== 'string') return next
       const { address, headers } = toDonePage(next, route, { context, value })
