@@ -46,7 +46,8 @@ export function roleOf(principal: Principal, standing: Standing): Role | undefin
   const { role } = standing
   if (!isWithin(principal, standing)) return undefined
   // The token of a job or workload is limited to its repositories, and its permissions limit it further.
-  if (principal.kind === 'job' || principal.kind === 'workload') return 'write'
+  if (principal.kind === 'job' || principal.kind === 'workload')
+    return principal.isRestricted ? 'read' : 'write'
   if (isAdmin(principal) || isOwner(principal, standing)) return 'admin'
   return role ?? (isOpenTo(principal, standing) ? 'read' : undefined)
 }

@@ -23,6 +23,8 @@ export type Principal = {
   /** For `job`: the user who caused the run. For `workload`: the user who created the trust rule. */
   causedBy?: string
   permissions: ReadonlySet<Permission>
+  /** For `job`: whether its commit is of a user who may not push, so that it sees what the visibility of a repository shows. */
+  isRestricted?: boolean
   /** The ids of the repositories that it is limited to; absent for all. */
   repositories?: ReadonlySet<string> | undefined
   /** For `workload`: the id of a namespace whose repositories it may access besides these. */

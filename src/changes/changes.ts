@@ -93,7 +93,7 @@ type Dependencies = {
   log: Log
   baseUrl: () => string
   proposals: Pick<Proposals, 'land'>
-  pusherOf: (repository: Repository, ref: string, id: string) => Promise<string | undefined>
+  pusherOf: (repository: Repository, ref: string, id: string) => Promise<Actor | undefined>
   makeVersion: (proposal: Proposal) => Promise<VersionNumber>
   mergeBranch: MergeBranch
   proposeCommit: ProposeCommit
@@ -103,7 +103,7 @@ type Dependencies = {
 }
 
 type CatchUpOptions = {
-  /** Who has pushed; the user who has proposed the change when that is unknown. */
+  /** Who has pushed, where the journal does not know; else the user who has proposed the change. */
   actor?: Actor | undefined
   /** Whether a change may have landed although its branch has not moved. */
   comparesTarget?: boolean
@@ -186,8 +186,8 @@ export function createChanges(dependencies: Dependencies): Changes {
     }
     if (!hasMoved) return false
     const pushedBy = await pusherOf(repository, source, commitId)
-    const about = { actor, repository, target, source, commitId, number, pushedBy }
-    await makeVersion(await readProposed(git, about))
+    const about = { repository, target, source, commitId, number, pushedBy }
+    await makeVersion(await readProposed(git, { actor: pushedBy ?? actor, ...about }))
     return true
   }
 

@@ -58,7 +58,7 @@ export type ProposedCommit = {
   source: string
   commitId: string
   number?: number | undefined
-  pushedBy?: string | undefined
+  pushedBy?: Actor | undefined
   topic?: string | undefined
   title?: string | undefined
   description?: string | undefined
@@ -172,7 +172,7 @@ export function createProposals({
 
     async record(tx, proposal, { number, version, patchId }) {
       const { repository, actor, target, source, topic, title, description } = proposal
-      const { commitId, baseId } = proposal
+      const { commitId, baseId, pushedBy: pusher = actor } = proposal
       const id = { repositoryId: repository.id, number }
       const { username } = actor
       const now = clock.now()
@@ -190,7 +190,8 @@ export function createProposals({
         commitId,
         baseId,
         patchId,
-        username: proposal.pushedBy ?? username,
+        username: pusher.username,
+        actorId: pusher.id,
         createdAt: now,
       })
       const data = { number, target, version, commit: commitId, title: change.title }

@@ -1124,6 +1124,13 @@ const reviewRules: Migration = () => [
   'alter table protections add column code_owners integer not null default 0',
 ]
 
+// Earlier servers would give secrets to runs that may have none, and execute those that wait for an approval.
+const restrictedRuns: Migration = () => [
+  'alter table runs add column is_restricted integer not null default 0',
+  'alter table runs add column needs_approval integer not null default 0',
+  "alter table change_versions add column actor_id text not null default ''",
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -1192,6 +1199,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [statusContexts, 'adds'],
   [reviewTables, 'adds'],
   [reviewRules, 'changes'],
+  [restrictedRuns, 'changes'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -499,6 +499,10 @@ type RunTable = {
   kept: Generated<string>
   /** JSON: what each job asks for with `permissions`, see workflows/job-grants.ts. */
   grants: Generated<string>
+  /** Whether its commit is of a user who might not push when it was created: it has no secrets, and changes nothing. */
+  isRestricted: Generated<number>
+  /** Whether it stays queued until a user who may push approves it. */
+  needsApproval: Generated<number>
 }
 
 /** A change that is proposed for a branch. */
@@ -539,6 +543,8 @@ export type ChangeVersionRow = {
   /** Identifies its patches and messages, wherever they are based. */
   patchId: string
   username: string
+  /** The token or key that made it; empty when that is unknown. */
+  actorId: string
   createdAt: number
 }
 

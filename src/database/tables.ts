@@ -20,6 +20,7 @@ const byDoctor = { 'ops/doctor': 'examines it' }
 const byMetrics = { 'ops/metrics': 'counts its rows' }
 const byRotation = { secrets: 'reseals the secrets of all tables when keys are rotated' }
 const forActivity = { browse: 'shows the activity of many repositories at once' }
+const forRunsOfVersions = { 'workflows/starting': 'starts runs of versions, and is a lower folder' }
 const withRepository = 'joins the repository of its rows'
 const withScope = { repositories: 'deletes those of a repository or a namespace with it' }
 
@@ -128,8 +129,18 @@ export const tables: readonly Table[] = [
     readers: byDoctor,
   },
   { name: 'lfs_locks', key: ['id'], owner: 'repositories' },
-  { name: 'changes', key: ['repository_id', 'number'], owner: 'changes' },
-  { name: 'change_versions', key: ['repository_id', 'number', 'version'], owner: 'changes' },
+  {
+    name: 'changes',
+    key: ['repository_id', 'number'],
+    owner: 'changes',
+    readers: forRunsOfVersions,
+  },
+  {
+    name: 'change_versions',
+    key: ['repository_id', 'number', 'version'],
+    owner: 'changes',
+    readers: forRunsOfVersions,
+  },
   { name: 'change_comments', key: ['id'], owner: 'changes' },
   { name: 'change_verdicts', key: ['repository_id', 'number', 'username'], owner: 'changes' },
   { name: 'commit_statuses', key: ['id'], owner: 'workflows' },

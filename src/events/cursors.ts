@@ -40,17 +40,17 @@ export async function hasUnread(db: Db, reader: CursorName): Promise<boolean> {
   return (values.get('events') ?? 0) > (values.get(reader) ?? 0)
 }
 
-/** Whether there are pushes to a repository that a reader has not read. */
-export async function hasUnreadPush(
+/** Whether there are events of some kinds in a repository that a reader has not read. */
+export async function hasUnreadOf(
   db: Db,
   reader: CursorName,
-  repositoryId: string,
+  { repositoryId, kinds }: { repositoryId: string; kinds: readonly string[] },
 ): Promise<boolean> {
   const row = await db
     .selectFrom('events')
     .select('seq')
     .where('seq', '>', (is) => is.selectFrom('marks').select('value').where('name', '=', reader))
-    .where('kind', '=', 'push')
+    .where('kind', 'in', kinds)
     .where('repositoryId', '=', repositoryId)
     .limit(1)
     .executeTakeFirst()

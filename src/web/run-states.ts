@@ -7,7 +7,7 @@ export type ShownRun = OperationValues['getRun']
 export type RunInList = OperationValues['listRuns'][number]
 export type ShownStep = NonNullable<ShownRun['steps']>[number]
 
-type State = Pick<ShownRun, 'status' | 'conclusion'>
+type State = Pick<ShownRun, 'status' | 'conclusion'> & { needsApproval?: boolean }
 
 type DescribedState = {
   shape: IconName
@@ -18,6 +18,11 @@ type DescribedState = {
 }
 
 const queued = { shape: 'waiting', tone: '', word: 'Queued', predicate: 'is queued' } as const
+const unapproved = {
+  ...queued,
+  word: 'Needs approval',
+  predicate: 'waits for an approval',
+} as const
 const running = {
   shape: 'running',
   tone: 'busy',
@@ -33,9 +38,14 @@ const completed: Record<NonNullable<State['conclusion']>, DescribedState> = {
 }
 
 /** A state as a shape, a tone and words. */
-export function describeState({ status, conclusion }: State): DescribedState {
-  if (status === 'queued') return queued
+export function describeState({ status, conclusion, needsApproval }: State): DescribedState {
+  if (status === 'queued') return needsApproval ? unapproved : queued
   return status === 'running' ? running : completed[conclusion ?? 'skipped']
+}
+
+/** Why a run of a user waits for an approval. */
+export function waitingSentence(actor: string): string {
+  return `${actor} may not push to this repository, and has not landed a change here yet. So the run waits until a user who may push has read the commit and approves it. It has no secrets.`
 }
 
 /** The state of a run among other things, with a link to it. */

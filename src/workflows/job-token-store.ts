@@ -11,7 +11,7 @@ export async function replaceJobTokens(
 }
 
 export type LiveJobToken = JobTokenRow &
-  Pick<RunRow, 'repositoryId' | 'number' | 'causeId' | 'actorId' | 'actorUsername'>
+  Pick<RunRow, 'repositoryId' | 'number' | 'causeId' | 'actorId' | 'actorUsername' | 'isRestricted'>
 
 /** Finds a token of jobs whose run is running, and was not claimed again since. */
 export function findJobToken(db: Db, tokenHash: string): Promise<LiveJobToken | undefined> {
@@ -30,6 +30,7 @@ export function findJobToken(db: Db, tokenHash: string): Promise<LiveJobToken | 
       'runs.causeId',
       'runs.actorId',
       'runs.actorUsername',
+      'runs.isRestricted',
     ])
     .where('jobTokens.tokenHash', '=', tokenHash)
     .executeTakeFirst()

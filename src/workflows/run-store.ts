@@ -16,7 +16,7 @@ const listed = [
   ...(['conclusion', 'fault', 'attempt', 'createdAt', 'queuedAt', 'startedAt'] as const),
   ...(['completedAt', 'isolation', 'cancelReason', 'cancelledAt', 'runner', 'leaseUntil'] as const),
   ...(['tokenHash', 'losses', 'entries', 'logBytes', 'kept', 'awaitedBy'] as const),
-  ...(['awaitedPack', 'grants'] as const),
+  ...(['awaitedPack', 'grants', 'isRestricted', 'needsApproval'] as const),
 ]
 
 /** Takes the next run number of a repository. The counter stays locked until the transaction ends. Throws `repository_not_found`. */
@@ -129,27 +129,35 @@ type State = {
   attempt?: number
   entries?: number
   tokenHash?: string
+  needsApproval?: number
 }
 
 /** Updates a run if it is in the given state; undefined when it is not, or does not exist. */
 export function updateRun(
   db: Db,
-  { id, status, attempt, entries, tokenHash }: State,
+  { id, status, attempt, entries, tokenHash, needsApproval }: State,
   changes: Notifier,
 ): Promise<ListedRun | undefined> {
   let query = db.updateTable('runs').set(changes).where('id', '=', id).where('status', '=', status)
   if (attempt !== undefined) query = query.where('attempt', '=', attempt)
   if (entries !== undefined) query = query.where('entries', '=', entries)
+  if (needsApproval !== undefined) query = query.where('needsApproval', '=', needsApproval)
   if (tokenHash !== undefined) query = query.where('tokenHash', '=', tokenHash)
   return query.returning(listed).executeTakeFirst()
 }
 
-export async function countQueued(db: Db, repositoryId: string): Promise<number> {
+/** Counts the queued runs of a repository, without those that wait for an approval; or the restricted ones, with them. */
+export async function countQueued(
+  db: Db,
+  repositoryId: string,
+  { onlyRestricted = false } = {},
+): Promise<number> {
   const { count } = await db
     .selectFrom('runs')
     .select((is) => is.fn.countAll<number | string>().as('count'))
     .where('repositoryId', '=', repositoryId)
     .where('status', '=', 'queued')
+    .where(onlyRestricted ? 'isRestricted' : 'needsApproval', '=', Number(onlyRestricted))
     .executeTakeFirstOrThrow()
   return Number(count)
 }
@@ -157,7 +165,7 @@ export async function countQueued(db: Db, repositoryId: string): Promise<number>
 // Listed, because SQLite uses no index for `<>`.
 const unfinished = ['queued', 'running'] as const
 
-/** Counts the runs in each state other than `completed`. */
+/** Counts the runs in each state other than `completed`, without those that wait for an approval. */
 export function countUnfinished(
   db: Db,
 ): Promise<{ status: RunRow['status']; count: number | string }[]> {
@@ -165,22 +173,41 @@ export function countUnfinished(
     .selectFrom('runs')
     .select((is) => ['status', is.fn.countAll<number | string>().as('count')])
     .where('status', 'in', unfinished)
+    .where('needsApproval', '=', 0)
     .groupBy('status')
     .execute()
 }
 
-export type Unfinished = Pick<RunRow, 'id' | 'repositoryId' | 'actorUsername' | 'status' | 'labels'>
+export type Unfinished = Pick<
+  RunRow,
+  'id' | 'repositoryId' | 'actorUsername' | 'status' | 'labels' | 'needsApproval'
+>
 
 /** Lists queued and running runs of all repositories or of one, oldest first. */
 export function listUnfinished(db: Db, repositoryId?: string): Promise<Unfinished[]> {
   const query = db
     .selectFrom('runs')
-    .select(['id', 'repositoryId', 'actorUsername', 'status', 'labels'])
+    .select(['id', 'repositoryId', 'actorUsername', 'status', 'labels', 'needsApproval'])
     .where('status', 'in', unfinished)
     .orderBy('id')
   return (
     repositoryId === undefined ? query : query.where('repositoryId', '=', repositoryId)
   ).execute()
+}
+
+/** Lists the queued and running runs of a repository for refs below a prefix. */
+export function listUnfinishedBelow(
+  db: Db,
+  repositoryId: string,
+  prefix: string,
+): Promise<Pick<RunRow, 'id' | 'ref' | 'status' | 'isRestricted' | 'needsApproval'>[]> {
+  return db
+    .selectFrom('runs')
+    .select(['id', 'ref', 'status', 'isRestricted', 'needsApproval'])
+    .where('status', 'in', unfinished)
+    .where('repositoryId', '=', repositoryId)
+    .where('ref', 'like', `${prefix}%`)
+    .execute()
 }
 
 /** Lists the queued and running runs that a push waits for, except cancelled ones. None waits for a later attempt. */
@@ -303,6 +330,24 @@ export async function hasSuccessfulRun(
     .where('conclusion', '=', 'success')
     .execute()
   return rows.some(({ files }) => (JSON.parse(files) as string[]).includes(file))
+}
+
+/** Whether a workflow file has a run at a commit that is neither restricted nor cancelled. */
+export async function hasOwnRun(
+  db: Db,
+  { repositoryId, commit, file }: { repositoryId: string; commit: string; file: string },
+): Promise<boolean> {
+  const rows = await db
+    .selectFrom('runs')
+    .select(['files', 'conclusion'])
+    .where('repositoryId', '=', repositoryId)
+    .where('commitId', '=', commit)
+    .where('isRestricted', '=', 0)
+    .execute()
+  return rows.some(
+    ({ files, conclusion }) =>
+      conclusion !== 'cancelled' && (JSON.parse(files) as string[]).includes(file),
+  )
 }
 
 export async function insertAttempt(tx: Db, attempt: RunAttemptRow): Promise<void> {

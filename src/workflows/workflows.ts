@@ -227,7 +227,10 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     },
 
     start(runner, pool) {
-      const triggers = createTriggers({ ...parts, queueRuns, pool, planPush })
+      const triggers = createTriggers({
+        ...{ ...parts, queueRuns, pool, planPush, planCandidate },
+        findPushRight: rights.findPushRight,
+      })
       const keptDays = settings.runsKeptDays
       const loop = { ...parts, triggers, queue, awaitedRuns, shells, keptDays }
       const started = startWorkflowLoop(loop)

@@ -121,7 +121,8 @@ test('a form is shown to all whom the API allows what it does, and to no others'
       }
     }
   }
-  // Those of runs that have ended, of imports, and of comments that are being written, are not on these pages.
+  // Those of runs that have ended or wait for an approval, of imports, and of comments that are being written, are
+  // not on these pages.
   const rest = actions.filter(
     ({ formPage, path }) => formPage.startsWith('/r/:name') && !compared.has(path),
   )
@@ -134,6 +135,7 @@ test('a form is shown to all whom the API allows what it does, and to no others'
     'changes/:number/files/comments/:id/reopen',
     'changes/:number/reopen',
     'changes/:number/verdict',
+    'runs/:number/approve',
     'runs/:number/rerun',
     'webhooks/:id/enable',
   ])

@@ -509,6 +509,14 @@ const ownExamples: Record<string, Example> = {
     path: '/repos/site/workflows/{id}/cancel',
     prepare: makeRun,
   },
+  'POST /repos/:name/workflows/:id/approve': {
+    path: '/repos/site/workflows/{id}/approve',
+    prepare: async (owner) => {
+      const run = await makeRun(owner)
+      await service.db.updateTable('runs').set({ needsApproval: 1, isRestricted: 1 }).execute()
+      return run
+    },
+  },
   'POST /repos/:name/workflows/:id/rerun': {
     path: '/repos/site/workflows/{id}/rerun',
     body: { jobs: 'failed' },

@@ -83,6 +83,7 @@ const neverAllowed = new Set([
   'createLfsLock',
   'deleteLfsLock',
   'createRun',
+  'approveRun',
   'rerunRun',
 ])
 

@@ -214,6 +214,7 @@ test('a job of a run that a push over SSH caused has the rights of the key', {
 const aboutRefs = new Set([
   'createRun',
   'cancelRun',
+  'approveRun',
   'rerunRun',
   'deleteArtifact',
   'deleteCaches',

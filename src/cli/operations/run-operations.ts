@@ -67,6 +67,7 @@ export const runOperations: ClientOperation[] = [
       Commit: 'commit',
       Event: 'event',
       Actor: 'actor',
+      Restricted: 'restricted',
       Attempt: 'attempt',
       Created: dateOf('createdAt'),
       Completed: dateOf('completedAt'),
@@ -172,6 +173,16 @@ export const runOperations: ClientOperation[] = [
     arguments: ['repository', '[run]'],
     notes: idNote,
     sentence: (body) => `Run ${textAt(body, 'number')} is cancelled.`,
+  },
+  {
+    command: 'runs approve',
+    operations: ['approveRun'],
+    summary: 'let a run be executed that waits for an approval',
+    arguments: ['repository', '[run]'],
+    notes:
+      '\nRuns of a user who may not push wait until a change of the user has landed. They\nhave no secrets. Approving takes workflow:trigger and the role write.\n' +
+      idNote,
+    sentence: (body) => `Run ${textAt(body, 'number')} is approved.`,
   },
   {
     command: 'runs rerun',
@@ -329,6 +340,7 @@ function usageOf(kind: string): (body: Json) => string {
 }
 
 function conclusionOf(run: Json): string {
+  if (at(run, 'needsApproval') === true) return 'needs approval'
   return textAt(run, 'conclusion') || textAt(run, 'status')
 }
 

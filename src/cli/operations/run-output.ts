@@ -10,7 +10,10 @@ export async function runWatch(work: ServerWork): Promise<number> {
   const { client, terminal, json } = work
   const request = work.request({ follow: true })
   const known = await client.json(work.request({}, 'getRun'))
-  if (textAt(known, 'status') === 'queued') terminal.progress('Waiting for the run to start')
+  if (textAt(known, 'status') === 'queued')
+    terminal.progress(
+      `Waiting for the run to ${at(known, 'needsApproval') === true ? 'be approved' : 'start'}`,
+    )
   // An event without data only has the position.
   for await (const { name, data, id } of followEvents(client, request, isEnd)) {
     terminal.progress('')

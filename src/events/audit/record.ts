@@ -13,6 +13,7 @@ type ActionData = {
   'run.started': { runId: string; number: number; files: string[]; ref: string; commit: string }
   'run.rerun': { runId: string; jobs: 'all' | 'failed' }
   'run.cancelled': { runId: string }
+  'run.approved': { runId: string }
   /** `audience` is null for the default, the address of the service. */
   'id_token.issued': {
     runId: string
@@ -65,6 +66,7 @@ const otherActions = [
   'run.started',
   'run.rerun',
   'run.cancelled',
+  'run.approved',
   'id_token.issued',
   'token.exchanged',
   'token.exchange_refused',

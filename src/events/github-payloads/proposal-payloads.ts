@@ -8,6 +8,7 @@ import {
   toIso,
   toPayloadRepository,
   toUser,
+  urlOf,
 } from './about.ts'
 import { toHeadCommit } from './commits.ts'
 
@@ -23,12 +24,11 @@ type ProposedVersion = {
   commit: string
   base: string
   createdAt: number
-  url: string
 }
 
 /** The payload of a `pull_request`, for a version of a change. */
 export function pullRequestPayload(version: ProposedVersion, about: About): Payload {
-  const { action, number, title, description, username, createdAt, url } = version
+  const { action, number, title, description, username, createdAt } = version
   const { owner, ...repository } = toPayloadRepository(about)
   const sideOf = (ref: string, sha: string): Payload => ({
     label: `${String(Object(owner).login)}:${shortRef(ref)}`,
@@ -53,8 +53,8 @@ export function pullRequestPayload(version: ProposedVersion, about: About): Payl
       head: sideOf(version.source, version.commit),
       base: sideOf(version.target, version.base),
       created_at: toIso(createdAt),
-      url,
-      html_url: url,
+      url: `${urlOf(about)}/changes/${number}`,
+      html_url: `${about.baseUrl}/r/${about.repository.name}/changes/${number}`,
     },
     ...toCommon(about),
   }

@@ -11,6 +11,8 @@ export type RunSummary = {
   actor: string
   files: string[]
   labels: string[]
+  restricted: boolean
+  needsApproval: boolean
   inputs: Record<string, string | number | boolean>
   status: string
   conclusion: string | null

@@ -31,7 +31,7 @@ export type Proposal = {
   /** The tree of the commit. */
   treeId: string
   /** Who has pushed the commit, where that may be another user. */
-  pushedBy?: string | undefined
+  pushedBy?: Actor | undefined
   /** The change that it continues, where that is known. */
   number?: number | undefined
   /** What identifies the change among those of the user and branch; empty for nothing. */

@@ -3,6 +3,7 @@ import { isId } from '#base/ids.ts'
 import { Problem } from '#base/problem.ts'
 import type { PlainSettings } from '#config/settings.ts'
 import type { Database } from '#database/database.ts'
+import type { Actor } from '#events/events.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { isOverwriting, type PushedUpdate, readRefs } from '#git/refs/refs.ts'
 import type { Repository } from '#repositories/repositories.ts'
@@ -24,7 +25,7 @@ export type PushJournal = {
   /** The id of the last push that changed a ref, if it is known. */
   lastOf: (repository: Repository, ref: string) => Promise<string | undefined>
   /** Who has pushed what a ref points to, as far as it is known. */
-  pusherOf: (repository: Repository, ref: string, id: string) => Promise<string | undefined>
+  pusherOf: (repository: Repository, ref: string, id: string) => Promise<Actor | undefined>
   /** Deletes pushes older than the retention period, except those whose commits are still retained. */
   prune: () => Promise<void>
 }
@@ -109,7 +110,7 @@ export function createPushJournal({ db, settings, clock }: Dependencies): PushJo
       const [last] = await listPushSizes(db, repository.id, { before: '', limit: 1, ref })
       const [push] = last ? await findPushes(db, repository.id, [last.id]) : []
       const isOf = push?.updates.some((update) => update.ref === ref && update.after === id)
-      return isOf ? push?.actorUsername : undefined
+      return push && isOf ? { id: push.actorId, username: push.actorUsername } : undefined
     },
 
     async prune() {

@@ -8,8 +8,10 @@ import { refsById } from '../history/refs-by-id.ts'
 import { readStatuses, statusList } from '../history/status-view.ts'
 import { copyButton, icon } from '../icons.ts'
 import type { PageContext, View } from '../page.ts'
+import { formButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
+import { waitingSentence } from '../run-states.ts'
 import { conversation } from './change-conversation.ts'
 import { changeForms } from './change-forms.ts'
 import {
@@ -38,6 +40,7 @@ export async function showChange(context: PageContext): Promise<View> {
     renderDescription(context, change),
     commitsOf(context, change),
   ])
+  const waiting = await waitingRuns(context, change)
   const forms = await changeForms(context, { change, isEditor, others: said.forms })
   const { number, title, updatedAt } = change
   return {
@@ -54,6 +57,7 @@ ${doneNotice(context)}${forms.problem}
 <div class="with-side"><div>${description}
 ${forms.edit}
 ${said.content}
+${waiting}
 ${forms.land}
 ${commits}</div>
 <aside class="side" aria-label="Versions"><section class="fetch"><h2>Fetch</h2><div class="card"><p class="copy-field"><code>git fetch origin ${change.ref}</code>${copyButton()}</p></div></section>
@@ -72,6 +76,23 @@ function ending({ to, params, time }: PageContext, change: ShownChange): Html | 
     pushId !== null &&
     html` <a href="${to.of(name, `pushes/${pushId}`)}">Its push</a> can be undone.`
   }</p>`
+}
+
+/** The runs of the last version that wait for an approval. */
+async function waitingRuns(context: PageContext, { ref }: ShownChange): Promise<Html | false> {
+  const { to, params, tryRead, may } = context
+  const name = params.name ?? ''
+  const query = { branch: ref, status: 'queued' }
+  const runs = (await tryRead('listRuns', { query }))?.filter((run) => run.needsApproval) ?? []
+  const [first] = runs
+  if (!first) return false
+  const mayApprove = await may('approveRun')
+  return html`<section class="card"><header><h2>${counted(runs.length, 'run')} waiting for an approval</h2></header>
+<div class="pad"><p>${waitingSentence(first.actor)}</p>
+<ul>${runs.map(
+    (run) =>
+      html`<li class="row"><a class="grow" href="${to.of(name, `runs/${run.number}`)}">${run.name} #${run.number}</a>${mayApprove && formButton(to.of(name, `runs/${run.number}/approve`), 'Approve')}</li>`,
+  )}</ul></div></section>`
 }
 
 async function renderDescription(context: PageContext, change: ShownChange): Promise<Html | false> {

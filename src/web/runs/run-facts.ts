@@ -7,6 +7,8 @@ import { toDuration } from '../time.ts'
 
 const triggers: Record<string, string> = {
   push: 'pushed',
+  pull_request: 'proposed',
+  merge_group: 'queued',
   workflow_dispatch: 'started it',
   schedule: 'scheduled it',
 }
@@ -17,7 +19,7 @@ export function causeOf({ actor, event }: Pick<ShownRun, 'actor' | 'event'>): Ht
   return html`<span class="fact">${icon(shape)}<span><b>${actor}</b> ${triggers[event] ?? event}</span></span>`
 }
 
-/** The branch or tag, and the commit of a run. */
+/** The branch, the tag or the version of a change, and the commit of a run. */
 export function sourceOf(
   to: Links,
   name: string,
@@ -25,7 +27,12 @@ export function sourceOf(
 ): Html {
   const isTag = ref.startsWith('refs/tags/')
   const rev = isTag ? ref : branch
-  return html`<span class="fact">${icon(isTag ? 'tag' : 'branch')}<a href="${to.src(name, rev)}">${branch}</a></span>
+  const [, number, version] = /^refs\/changes\/(\d+)\/(\d+)$/.exec(ref) ?? []
+  const source =
+    number === undefined
+      ? html`<a href="${to.src(name, rev)}">${branch}</a>`
+      : html`<a href="${to.of(name, `changes/${number}`)}">Change ${number}, version ${version}</a>`
+  return html`<span class="fact">${icon(isTag ? 'tag' : 'branch')}${source}</span>
 <span class="fact">${icon('commit')}<a class="mono" href="${to.commit(name, commit)}">${shortId(commit)}</a></span>`
 }
 

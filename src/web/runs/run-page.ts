@@ -7,6 +7,7 @@ import { doneNotice } from '../done.ts'
 import { annotationList } from '../history/annotation-view.ts'
 import { copyButton, icon } from '../icons.ts'
 import { action, type PageContext, page, type View } from '../page.ts'
+import { formButton } from '../page-forms.ts'
 import { problemNotice } from '../problem-page.ts'
 import type { LogSegment } from '../render/ansi-log.ts'
 import { type Html, html } from '../render/html.ts'
@@ -17,6 +18,7 @@ import {
   type ShownStep,
   stateBadge,
   stateMark,
+  waitingSentence,
 } from '../run-states.ts'
 import { toDuration } from '../time.ts'
 import { artifactSection } from './run-artifacts.ts'
@@ -45,6 +47,12 @@ export const runPages = [
     redirectTo: toRunPage,
     done: { text: 'The run is started again.' },
   }),
+  action(`${path}/approve`, 'approveRun', {
+    formPage: path,
+    input: ({ params }) => ({ params: { id: params.number ?? '' } }),
+    redirectTo: toRunPage,
+    done: { text: 'The run is approved.' },
+  }),
   action(`${path}/cancel`, 'cancelRun', {
     formPage: path,
     input: ({ params }) => ({ params: { id: params.number ?? '' } }),
@@ -72,6 +80,7 @@ async function showRun(context: PageContext): Promise<View> {
   const opened = openSteps(steps)
   const head = await runHead(run, context)
   const shell = await shellCommand(run, context)
+  const waits = run.needsApproval && (await approvalOf(run, context))
   const summaries = isStateOnly ? [] : await runSummaries(run, steps, context)
   return {
     title: `${run.name} ${run.number} · ${name} · svc`,
@@ -86,7 +95,7 @@ async function showRun(context: PageContext): Promise<View> {
 <nav class="run-side" id="run-side" data-part aria-label="Jobs and steps">${sideList(run, steps, time.at)}
 <p class="run-links"><a href="${logHref}">Whole log</a> · <a href="${logHref}${ofAttempt ? '&' : '?'}plain">as text</a></p></nav>
 <div class="run-main">
-<div id="run-digest" data-part>${digest(run, steps, context)}${shell}</div>
+<div id="run-digest" data-part>${waits}${digest(run, steps, context)}${shell}</div>
 <div id="run-timeline" data-part>${runTimeline(run, steps, time.at)}</div>
 <div id="run-annotations" data-part>${annotationList(run.annotations, { to, name, commit: run.commit })}</div>
 <div id="run-artifacts" data-part>${doneNotice(context, { at: 'run-artifacts' })}${artifactSection(artifacts, context, mayDelete)}</div>
@@ -98,7 +107,7 @@ ${summaries}
 ${stepLog(isStateOnly ? { ...step, output: '' } : step, { logHref: `${logHref}${ofAttempt ? '&' : '?'}step=${step.number}`, isOpen, budget })}
 ${step.fault && html`<p class="log-note ${describeState(step).tone}">${step.fault}</p>`}</details>`
     })}</div>
-${steps.length === 0 && run.fault === null && html`<p class="card empty" id="run-empty" data-part>${isRunning ? 'Waiting for a runner.' : 'This run had no steps.'}</p>`}
+${steps.length === 0 && run.fault === null && html`<p class="card empty" id="run-empty" data-part>${run.needsApproval ? 'Waiting for an approval.' : isRunning ? 'Waiting for a runner.' : 'This run had no steps.'}</p>`}
 </div></div>`,
   }
 }
@@ -140,6 +149,7 @@ ${
 }</div>
 <p class="run-facts">${stateBadge(run)} ${causeOf(run)} ${sourceOf(to, name, run)}
 <span class="fact">${icon('history')}<span>${started}${run.startedAt !== null && html`, ${isRunning ? 'running for' : 'took'} ${durationOf(run, time.at)}`}</span></span>
+${run.restricted && html`<span class="fact" title="${run.actor} may not push to this repository">${icon('shield')}without secrets</span>`}
 ${run.isolation !== null && html`<span class="fact" title="${run.isolation}">${icon('shield')}${run.isolation.startsWith('none:') ? 'without a sandbox' : 'in a sandbox'}</span>`}</p>
 ${
   (attempts.length > 1 || isFormer) &&
@@ -148,6 +158,14 @@ ${
       html`<a href="${self}?attempt=${one.attempt}"${String(one.attempt) === query.get('attempt') && html` aria-current="page"`}>${one.attempt} ${describeState({ status: 'completed', conclusion: one.conclusion }).word.toLowerCase()}</a> · `,
   )}<a href="${self}"${!isFormer && html` aria-current="page"`}>${isFormer ? 'latest' : `${run.attempt} latest`}</a></p>`
 }`
+}
+
+/** Why a run waits for an approval, and the form that approves it. */
+async function approvalOf({ actor, number }: ShownRun, context: PageContext): Promise<Html> {
+  const { to, params, may } = context
+  const at = to.of(params.name ?? '', `runs/${number}/approve`)
+  return html`<section class="digest"><h2>${icon('waiting')}Waiting for an approval</h2>
+<p>${waitingSentence(actor)}</p>${(await may('approveRun')) && formButton(at, 'Approve', { className: 'primary' })}</section>`
 }
 
 function sideList(run: ShownRun, steps: readonly ShownStep[], now: number): Html {

@@ -5,8 +5,8 @@ import { isObjectId } from '#base/object-id.ts'
 import { Problem } from '#base/problem.ts'
 import { openObjects } from '#git/objects/object-reader.ts'
 import type { Git } from '#git/process/git-process.ts'
-import { isRefName, zeroId } from '#git/refs/ref-name.ts'
-import { branchPrefix, readAllRefs, readRefs, tagPrefix } from '#git/refs/refs.ts'
+import { hiddenVersionRef, isRefName, zeroId } from '#git/refs/ref-name.ts'
+import { branchPrefix, readAllRefs, readNamedRefs, readRefs, tagPrefix } from '#git/refs/refs.ts'
 import { packCommit, packHistory } from './commit-pack.ts'
 
 type Source = {
@@ -82,9 +82,11 @@ async function startOf(source: Source, { commit, ref, pushed }: RunSource): Prom
 /** A branch comes before a tag of the same name, as for actions/checkout. */
 async function resolve(source: Source, wanted: string): Promise<Start> {
   const names = [wanted, branchPrefix + wanted, tagPrefix + wanted].filter(
-    (name) => isRefName(name) && isBelow(name, [branchPrefix, tagPrefix]),
+    (name) =>
+      isRefName(name) &&
+      (isBelow(name, [branchPrefix, tagPrefix]) || hiddenVersionRef(name) !== undefined),
   )
-  const values = await readRefs(source.directory, names)
+  const values = await readNamedRefs(source.directory, names)
   const ref = names.find((name) => (values.get(name) ?? zeroId) !== zeroId) ?? ''
   const id = ref === '' && isObjectId(wanted.toLowerCase()) ? wanted.toLowerCase() : values.get(ref)
   const commit = await commitOf(source, id)

@@ -31,7 +31,7 @@ export function isRunToken(text: string): boolean {
 /** Creates the tokens of the jobs of a run for one claim of it; they end with this claim. */
 export async function issueJobTokens(
   tx: Db,
-  run: Pick<ListedRun, 'id' | 'grants' | 'awaitedBy'>,
+  run: Pick<ListedRun, 'id' | 'grants' | 'awaitedBy' | 'isRestricted'>,
   { claim, serverUrl }: { claim: string; serverUrl: string },
 ): Promise<JobIdentity[]> {
   const rows: JobTokenRow[] = []
@@ -41,14 +41,14 @@ export async function issueJobTokens(
     rows.push({ tokenHash: hashToken(token), ...about })
     return token
   }
-  // The commit is not on the branch yet, which an ID token would claim, and may never be.
-  const isAwaited = run.awaitedBy !== null
+  // The commit is not on the branch yet, which an ID token would claim, and may never be; or it is of a stranger.
+  const isReader = run.awaitedBy !== null || run.isRestricted === 1
   const url = `${serverUrl}/runner/runs/${run.id}/id-token?api-version=2.0`
   const identities = JSON.parse(run.grants).map((grant: JobGrant): JobIdentity => {
     const { file, jobFile, permissions } = grant
-    const rights = rightsOf(permissions).filter((one) => !isAwaited || one.endsWith(':read'))
+    const rights = rightsOf(permissions).filter((one) => !isReader || one.endsWith(':read'))
     const token = create(grant, rights.join(' '))
-    const hasIdTokens = permissions.idToken && !isAwaited
+    const hasIdTokens = permissions.idToken && !isReader
     const idTokens = hasIdTokens ? { url, token: create(grant, idTokenRight) } : null
     return { file, jobFile, permissions, token, idTokens }
   })
@@ -63,7 +63,7 @@ export function createJobPrincipals({ db, findRunRights }: Dependencies) {
   return async (tokenHash: string): Promise<Principal | undefined> => {
     const found = await findJobToken(db, tokenHash)
     if (!found) return undefined
-    const { runId: id, repositoryId, number, actorUsername, rights } = found
+    const { runId: id, repositoryId, number, actorUsername, rights, isRestricted } = found
     // The holder of a token of a run, which is accepted where ID tokens are issued.
     if (rights === idTokenRight)
       return { kind: 'run', id, tokenHash, username: '', permissions: new Set() }
@@ -76,6 +76,7 @@ export function createJobPrincipals({ db, findRunRights }: Dependencies) {
       causedBy: actorUsername,
       permissions: new Set(permissions),
       repositories: new Set([repositoryId]),
+      isRestricted: isRestricted === 1,
       refs,
     }
   }

@@ -4,6 +4,7 @@ import type { Principal } from '#access/principal.ts'
 import { coversPattern } from '#base/text-pattern.ts'
 import type { Database } from '#database/database.ts'
 import type { RunRow } from '#database/schema.ts'
+import { branchPrefix, tagPrefix } from '#git/refs/refs.ts'
 import { findRepository } from '#repositories/repository-store.ts'
 
 /** A run with what caused it. */
@@ -21,6 +22,14 @@ export type FindRunRights = (run: CausedRun, wanted: readonly Permission[]) => P
 /** Whether every token and key behind a run is valid, and of a user who may still change its repository. */
 export type IsCauseLive = (run: CausedRun) => Promise<boolean>
 
+/**
+ * Whether a token or key may push branches or tags of a repository at this moment, or only its user may, with another one;
+ * undefined when neither may.
+ */
+export type FindPushRight = (
+  cause: Pick<CausedRun, 'repositoryId' | 'actorId'>,
+) => Promise<'push' | 'of-user' | undefined>
+
 type Dependencies = {
   db: Database
   /** Returns a principal as of now; undefined when its token or key was deleted or has expired. */
@@ -33,6 +42,7 @@ const refsOfJobs: readonly string[] = ['refs/*']
 export function createRunRights({ db, refresh }: Dependencies): {
   find: FindRunRights
   isCauseLive: IsCauseLive
+  findPushRight: FindPushRight
 } {
   const read = (kind: 'token' | 'ssh-key' | 'workload', id: string) =>
     refresh({ kind, id, username: '', permissions: new Set() })
@@ -70,11 +80,30 @@ export function createRunRights({ db, refresh }: Dependencies): {
       return { permissions, refs }
     },
 
+    async findPushRight({ repositoryId, actorId }) {
+      const [cause] = await causesOf({ repositoryId, actorId, causeId: actorId })
+      if (!cause || roleOf(cause.principal, cause.repository) === 'read') return undefined
+      const { principal, repository } = cause
+      const mayPush = mayUse(principal, repository, 'repo:write') && mayPushSome(principal)
+      return mayPush ? 'push' : 'of-user'
+    },
+
     isCauseLive: async (run) =>
       (await causesOf(run)).every(
         (cause) => cause && roleOf(cause.principal, cause.repository) !== 'read',
       ),
   }
+}
+
+/** Whether a principal is not limited to refs whose pushes start no runs. */
+function mayPushSome({ refs }: Principal): boolean {
+  if (refs === undefined) return true
+  return refs.some((pattern) => {
+    const [start = ''] = pattern.split('*')
+    return [branchPrefix, tagPrefix].some(
+      (prefix) => start.startsWith(prefix) || (pattern.includes('*') && prefix.startsWith(start)),
+    )
+  })
 }
 
 /** The patterns of each list that a pattern of the other list covers. Patterns that overlap only in part are left out. */

@@ -74,8 +74,10 @@ export function createArtifacts(dependencies: Dependencies): Artifacts {
       throw new Problem('artifact_quota_exceeded', detail)
     }
     const kept = await measureArtifacts(tx, run.repositoryId)
-    if (kept.sizeBytes - (former?.size ?? 0) + bytes > artifactsRepositoryMaxBytes) {
-      const detail = `The artifacts of a repository can have ${artifactsRepositoryMaxBytes} bytes together; delete some of them, or keep them for fewer days.`
+    // The other half is for the runs of those who may push.
+    const maxBytes = artifactsRepositoryMaxBytes / (run.isRestricted ? 2 : 1)
+    if (kept.sizeBytes - (former?.size ?? 0) + bytes > maxBytes) {
+      const detail = `The artifacts of a repository can have ${maxBytes} bytes together; delete some of them, or keep them for fewer days.`
       throw new Problem('artifact_quota_exceeded', detail)
     }
     return former

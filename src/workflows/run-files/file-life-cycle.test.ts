@@ -14,7 +14,7 @@ import { abandonFile, insertOpenFile } from './run-file-store.ts'
 
 const run = {
   ...{ id: 'run', number: 1, repositoryId: 'r', attempt: 1, ref: 'refs/heads/main', commitId: 'c' },
-  ...{ createdAt: 1, kept: '[]', actorUsername: 'ada', tokenHash: 'h' },
+  ...{ createdAt: 1, kept: '[]', isRestricted: 0, actorUsername: 'ada', tokenHash: 'h' },
 }
 
 const isProblem = (code: string) => (error: unknown) =>

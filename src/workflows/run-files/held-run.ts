@@ -12,6 +12,7 @@ export type HeldRun = Pick<
   | 'createdAt'
   | 'kept'
   | 'actorUsername'
+  | 'isRestricted'
 > & { tokenHash: string }
 
 /** The address of a run: of its page, or in the API of a server without pages. */

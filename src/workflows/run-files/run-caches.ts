@@ -14,7 +14,7 @@ import { recordActions } from '#events/audit/record.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { isAncestor } from '#git/refs/ancestry.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
-import { branchPrefix, readDefaultBranch, readRefs } from '#git/refs/refs.ts'
+import { branchPrefix, readDefaultBranch, readNamedRefs } from '#git/refs/refs.ts'
 import { assertDeclaredSize } from '#http/receive-file.ts'
 import { protectionsOf, toProtection } from '#repositories/protection-rules.ts'
 import { listProtectionsInForce } from '#repositories/protection-store.ts'
@@ -40,7 +40,7 @@ import { markFilesDead } from './run-file-store.ts'
 
 /** Caches that runs of a repository share. */
 export type RunCaches = {
-  /** Stores a cache, unless there is one with this key and version. Throws what receiving throws. */
+  /** Stores a cache, unless there is one with this key and version. Throws `permission_missing` and what receiving throws. */
   save: (
     run: HeldRun,
     wanted: { key: string; version: string },
@@ -147,6 +147,7 @@ export function createRunCaches(dependencies: Dependencies): RunCaches {
 
   return {
     async save(run, { key, version }, { body, signal }) {
+      if (run.isRestricted) throw readOnlyCaches()
       const scope = await scopes.toSave(run)
       if (!scope)
         throw new Problem('ref_not_found', `${run.ref} was deleted, and caches belong to a ref.`)
@@ -222,6 +223,12 @@ export function createRunCaches(dependencies: Dependencies): RunCaches {
   }
 }
 
+function readOnlyCaches(): Problem {
+  const detail =
+    'This run saves no caches, because the user who has proposed its commit may not push to the repository.'
+  return new Problem('permission_missing', detail)
+}
+
 /**
  * Which caches a run can read, and where it saves its own. As on GitHub, it saves to its own branch or tag, and reads from
  * there and from the default branch. In addition, a run of a protected ref reads only what runs of protected refs have
@@ -250,7 +257,7 @@ export function createCacheScopes(
 
     async toSave({ repositoryId, ref, commitId, createdAt }) {
       const directory = await directoryOf(repositoryId)
-      const tip = (await readRefs(directory, [ref])).get(ref) ?? zeroId
+      const tip = (await readNamedRefs(directory, [ref])).get(ref) ?? zeroId
       if (tip === zeroId) return undefined
       // A run from before the protection may have a commit of a user who may not push any more, and so may a run whose
       // commit is no longer in the ref.

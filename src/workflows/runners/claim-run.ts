@@ -51,7 +51,7 @@ export function createClaimRun(dependencies: Dependencies): ClaimRun {
     const has = new Set(labels)
     const busyUsers = countRunning(unfinished, 'actorUsername')
     const busyRepositories = countRunning(unfinished, 'repositoryId')
-    const waiting = unfinished.filter(({ status }) => status === 'queued')
+    const waiting = unfinished.filter((run) => run.status === 'queued' && !run.needsApproval)
     const eligible = waiting.filter((run) => labelsOf(run).every((label) => has.has(label)))
     const ofUser = ({ actorUsername }: Unfinished) => busyUsers.get(actorUsername) ?? 0
     const ofRepository = ({ repositoryId }: Unfinished) => busyRepositories.get(repositoryId) ?? 0
@@ -76,7 +76,7 @@ export function createClaimRun(dependencies: Dependencies): ClaimRun {
       if (groups.length > 0) await lockRuns(tx, repositoryId)
       const claimed = await updateRun(
         tx,
-        { id, status: 'queued' },
+        { id, status: 'queued', needsApproval: 0 },
         {
           status: 'running',
           runner: runner.name,

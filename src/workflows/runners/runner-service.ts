@@ -95,7 +95,7 @@ export function createRunnerService(dependencies: Dependencies): RunnerService {
       files,
       actions,
       called,
-      secrets: await openSecrets(run.repositoryId, { names, isOwnOnly }),
+      secrets: run.isRestricted ? {} : await openSecrets(run.repositoryId, { names, isOwnOnly }),
       identities,
       kept: JSON.parse(run.kept),
       limits,

@@ -159,6 +159,22 @@ export function runRoutes(dependencies: Dependencies) {
         return toState(await runs.cancel(principal, found, id))
       },
     }),
+    route('POST', '/repos/:name/workflows/:id/approve', {
+      operationId: 'approveRun',
+      tag: 'workflow runs',
+      summary: 'Approve a workflow run',
+      description:
+        'Lets a run be executed that waits because its commit is of a user who may not push and has not landed a change in ' +
+        'the repository yet. It stays without secrets. A run that does not wait is returned as it is.',
+      permission: 'workflow:trigger',
+      find: openToRun,
+      reply: { 202: RunState },
+      problems: [...runProblems, 'token_limited', 'run_completed', 'too_many_runs'],
+      handle: async ({ principal, found, params }) => {
+        const { id } = await runs.find(found, params.id)
+        return toState(await runs.approve(principal, found, id))
+      },
+    }),
     route('POST', '/repos/:name/workflows/:id/rerun', {
       operationId: 'rerunRun',
       tag: 'workflow runs',

@@ -11,7 +11,7 @@ import { Problem } from '#base/problem.ts'
 import { shortRef } from '#base/short-ref.ts'
 import type { Database } from '#database/database.ts'
 import { recordActions } from '#events/audit/record.ts'
-import { hasUnreadPush } from '#events/cursors.ts'
+import { hasUnreadOf } from '#events/cursors.ts'
 import { dispatchPayload } from '#events/github-payloads/started-payloads.ts'
 import { openObjects } from '#git/objects/object-reader.ts'
 import type { Git } from '#git/process/git-process.ts'
@@ -40,14 +40,16 @@ import {
   type ListedRun,
   listRuns,
   listUnfinished,
+  lockRuns,
   type RunFilter,
   updateRun,
 } from '../run-store.ts'
 import type { Queue } from '../runners/run-queue.ts'
 import { inputsFault, type RunSpec } from '../starting/create-run.ts'
-import { completeQueued, enqueueRun } from '../starting/enqueue-run.ts'
+import { completeQueued, enqueueRun, requireQueueSpace } from '../starting/enqueue-run.ts'
 import { createNameMask } from '../starting/planned-runs.ts'
 import { createRerun } from '../starting/rerun.ts'
+import { reactedKinds } from '../starting/triggers.ts'
 
 /** Starts, lists, cancels and reruns workflow runs. */
 export type Runs = {
@@ -59,7 +61,7 @@ export type Runs = {
   ) => Promise<{ id: string; number: number; status: 'queued' }>
   /** Finds a run by its id or its number. Throws `run_not_found`. */
   find: (repository: Repository, idOrNumber: string) => Promise<ListedRun>
-  /** Lists the runs of a repository, newest first, including those of every push acknowledged before the call. */
+  /** Lists the runs of a repository, newest first, including those of every push and version acknowledged before the call. */
   list: (
     repository: Repository,
     options: RunFilter & { before: string; limit: number; signal: AbortSignal },
@@ -72,6 +74,8 @@ export type Runs = {
   ) => Promise<ListedRun>
   /** Cancels a run: at once when it is queued, else as soon as its runner has stopped it. */
   cancel: (actor: Principal, repository: Repository, id: string) => Promise<ListedRun>
+  /** Lets a run be executed that waits for an approval. Throws `run_completed` and `too_many_runs`. */
+  approve: (actor: Principal, repository: Repository, id: string) => Promise<ListedRun>
   /** Queues a completed run as its next attempt, with all jobs or only those that did not succeed. */
   rerun: (
     actor: Principal,
@@ -196,9 +200,10 @@ export function createRuns(dependencies: Dependencies): Runs {
     find,
 
     async list(repository, { signal, ...page }) {
+      const unread = { repositoryId: repository.id, kinds: reactedKinds }
       const deadline = performance.now() + reactionWaitMs
       await changes.until(reactedName, { deadline, signal }, async () =>
-        (await hasUnreadPush(db, 'workflows', repository.id)) ? undefined : true,
+        (await hasUnreadOf(db, 'workflows', unread)) ? undefined : true,
       )
       return listRuns(db, repository.id, page)
     },
@@ -229,6 +234,25 @@ export function createRuns(dependencies: Dependencies): Runs {
           throw new Problem('run_completed', 'The run has completed; there is nothing to cancel.')
         }
         await recordActions(tx, now, [entry])
+      })
+      for (const name of [id, 'queue']) changes.notify(name)
+      return find(repository, id)
+    },
+
+    async approve(actor, repository, id) {
+      await db.transaction().execute(async (tx) => {
+        const now = clock.now()
+        await lockRuns(tx, repository.id)
+        const run = await findRun(tx, repository.id, id)
+        if (run?.status === 'completed')
+          throw new Problem('run_completed', 'The run has completed; there is nothing to approve.')
+        if (run?.needsApproval !== 1) return
+        await requireQueueSpace(tx, repository.id)
+        const approval = { needsApproval: 0, queuedAt: now }
+        const approved = await updateRun(tx, { id, status: 'queued' }, approval)
+        if (approved) await publishRuns(tx, now, [{ action: 'queued', run: approved }])
+        const action = { action: 'run.approved', data: { runId: id } } as const
+        await recordActions(tx, now, [{ ...action, actor, repositoryId: repository.id }])
       })
       for (const name of [id, 'queue']) changes.notify(name)
       return find(repository, id)

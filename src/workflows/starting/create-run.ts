@@ -30,9 +30,14 @@ export type RunSpec = {
   sources: Sources
   /** The server on which a push waits for the run, and the pack of its commit; undefined when none does. */
   awaited?: { by: string; pack: object | undefined }
+  /** Set for a commit of a user who may not push: the run has no secrets, and changes nothing. */
+  restriction?: Restriction | undefined
   /** Masks secrets in the name, the labels and the concurrency groups. */
   mask: (text: string) => string
 }
+
+/** Whether a restricted run stays queued until a user who may push approves it. */
+export type Restriction = { needsApproval: boolean }
 
 /** A run to be queued, with its concurrency groups; `cancels` are those with `cancel-in-progress`. */
 type NewQueuedRun = { run: NewRun; groups: string[]; cancels: string[] }
@@ -46,7 +51,7 @@ const sourcesMaxBytes = 4 * 1024 * 1024
  * `workflow_invalid` when its jobs have too many different permissions, or its files are too large together.
  */
 export async function createRun(spec: RunSpec, now: number, number: number): Promise<NewQueuedRun> {
-  const { sources, repository, actor } = spec
+  const { sources, repository, actor, restriction } = spec
   const { workflows } = sources
   const scope = scopeOf(spec, number)
   const { names, groups, cancels, labels } = evaluateRunNames(sources, scope, spec.mask)
@@ -66,7 +71,9 @@ export async function createRun(spec: RunSpec, now: number, number: number): Pro
       files: JSON.stringify(sources.files.map(({ path }) => path)),
       sources: toSourcesText(sources),
       labels: JSON.stringify(labels.filter(isSpecificLabel)),
-      secretNames: secretNamesOf(workflows),
+      secretNames: restriction ? '[]' : secretNamesOf(workflows),
+      isRestricted: restriction ? 1 : 0,
+      needsApproval: restriction?.needsApproval ? 1 : 0,
       grants: JSON.stringify(grantsOf(workflows, sources.calledWorkflows)),
       causeId: actor.id,
       actorId: actor.id,
@@ -77,9 +84,21 @@ export async function createRun(spec: RunSpec, now: number, number: number): Pro
       awaitedBy: spec.awaited?.by ?? null,
       awaitedPack: spec.awaited?.pack ? JSON.stringify(spec.awaited.pack) : null,
     },
-    groups: groups.map(storable),
-    cancels: cancels.map(storable),
+    ...(restriction
+      ? restrictedGroups(spec, groups)
+      : { groups: groups.map(storable), cancels: cancels.map(storable) }),
   }
+}
+
+/**
+ * The groups of a restricted run, which are no group of any other run, as their names begin with a capital letter: one that
+ * was not approved cancels none. Of each file, a change has one such run that has not ended.
+ */
+function restrictedGroups({ ref, sources }: RunSpec, groups: readonly string[]) {
+  const change = `Restricted ${ref.replace(/\/\d+$/, '')}`
+  const files = sources.files.map(({ path }) => `${change} file ${path}`)
+  const named = groups.map((group) => storable(`${change} group ${group}`))
+  return { groups: [...files, ...named], cancels: files }
 }
 
 function toSourcesText({ files, actions, called }: Sources): string {

@@ -1,12 +1,14 @@
 import { ExpressionError } from '#actions/workflow-parser/expressions/scope.ts'
 import { Problem } from '#base/problem.ts'
 import type { Db } from '#database/schema.ts'
+import { versionName } from '#git/refs/ref-name.ts'
 import type { PublishRuns, RunTransition } from '../run-events.ts'
 import {
   countQueued,
   insertRun,
   type ListedRun,
   listInGroups,
+  listUnfinishedBelow,
   takeNumber,
   updateRun,
 } from '../run-store.ts'
@@ -24,7 +26,8 @@ export async function enqueueRun(tx: Db, spec: RunSpec, now: number) {
   const repositoryId = spec.repository.id
   // Locks the counter of the repository, which serializes runs of one concurrency group.
   const number = await takeNumber(tx, repositoryId)
-  await requireQueueSpace(tx, repositoryId)
+  if (spec.restriction) await requireRestrictedSpace(tx, repositoryId)
+  if (!spec.restriction?.needsApproval) await requireQueueSpace(tx, repositoryId)
   const { run, groups, cancels } = await createOrReject(spec, now, number)
   const { changed, transitions } = await supersede(
     tx,
@@ -43,6 +46,48 @@ export async function requireQueueSpace(tx: Db, repositoryId: string): Promise<v
     'too_many_runs',
     `The repository already has ${maxQueuedRuns} queued runs; cancel some, or wait until they have run.`,
   )
+}
+
+/** Maximum number of queued runs of a repository that are restricted, also of those that wait for an approval. */
+const maxRestrictedRuns = 100
+
+async function requireRestrictedSpace(tx: Db, repositoryId: string): Promise<void> {
+  if ((await countQueued(tx, repositoryId, { onlyRestricted: true })) < maxRestrictedRuns) return
+  throw new Problem(
+    'too_many_runs',
+    `The repository already has ${maxRestrictedRuns} queued runs for users who may not push; they are approved, cancelled or run first.`,
+  )
+}
+
+/** Versions of a change whose runs are not needed any more: those before a version, or all of them. */
+export type EndedVersions = {
+  repositoryId: string
+  number: number
+  before?: number
+  /** Ends only those that wait for an approval. */
+  onlyUnapproved?: boolean
+}
+
+/** Cancels the queued runs of versions, and the running ones that are restricted. Returns as `supersede` does. */
+export async function endVersionRuns(tx: Db, ended: EndedVersions, now: number) {
+  const { repositoryId, number, before = Number.POSITIVE_INFINITY, onlyUnapproved } = ended
+  const prefix = versionName({ number, version: 0 }).slice(0, -1)
+  const runs = (await listUnfinishedBelow(tx, repositoryId, prefix)).filter(
+    ({ ref, needsApproval }) =>
+      Number(ref.slice(prefix.length)) < before && (!onlyUnapproved || needsApproval === 1),
+  )
+  const reason =
+    before === Number.POSITIVE_INFINITY
+      ? `Change ${number} was closed.`
+      : `Change ${number} has version ${before}.`
+  const transitions: RunTransition[] = []
+  for (const { id, isRestricted } of runs) {
+    const run = await endQueued(tx, id, reason, now)
+    if (run) transitions.push({ action: 'completed', run })
+    else if (isRestricted === 1)
+      await updateRun(tx, { id, status: 'running' }, { cancelReason: reason, cancelledAt: now })
+  }
+  return { changed: runs.map(({ id }) => id), transitions }
 }
 
 type NewerRun = { repositoryId: string; groups: string[]; cancels: string[]; name: string }

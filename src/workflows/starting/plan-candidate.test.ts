@@ -83,7 +83,6 @@ onEachDatabase((fresh) => {
       username: 'eve',
       source: '',
       createdAt: 0,
-      url: 'http://svc/r/site/changes/7',
     }
     const proposed = (action: 'opened' | 'synchronize', to = commit) =>
       plan({

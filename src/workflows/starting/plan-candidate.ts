@@ -1,6 +1,6 @@
 import { isRunUsername } from '#access/names.ts'
 import { createPushBudget, matchesPush } from '#actions/workflow-parser/match-triggers.ts'
-import type { Workflow } from '#actions/workflow-parser/workflow.ts'
+import type { Workflow, WorkflowTriggers } from '#actions/workflow-parser/workflow.ts'
 import { once } from '#base/once.ts'
 import type { Database } from '#database/database.ts'
 import { mergeGroupPayload, pullRequestPayload } from '#events/github-payloads/proposal-payloads.ts'
@@ -12,6 +12,7 @@ import { protectionsOf, toProtection } from '#repositories/protection-rules.ts'
 import { listProtectionsInForce } from '#repositories/protection-store.ts'
 import type { RepositorySummary } from '#repositories/repository-summary-store.ts'
 import { type CommitFiles, openCommit } from '../commits/commit-files.ts'
+import { hasOwnRun } from '../run-store.ts'
 import type { RunSpec } from './create-run.ts'
 import { changedPaths, type PlanDependencies, planFiles, skipsRuns } from './plan-files.ts'
 import { type PlannedRun, toStartFields } from './planned-runs.ts'
@@ -31,6 +32,7 @@ type LandingCandidate = {
   /** The commit that its changed paths are compared with. */
   base: string
   actor: RunSpec['actor']
+  restriction?: RunSpec['restriction']
 } & (
   | { event: 'pull_request'; action: PullRequestAction; change: ProposedChange }
   | { event: 'merge_group' }
@@ -48,7 +50,6 @@ type ProposedChange = {
   /** The full name of the branch that it follows; empty for none. */
   source: string
   createdAt: number
-  url: string
 }
 
 /**
@@ -84,7 +85,14 @@ export function createPlanCandidate({
     const budget = createPushBudget()
 
     async function isStarted({ path, on }: Workflow): Promise<boolean> {
-      if (required.has(path)) return true
+      if (await matches(on)) return true
+      if (!required.has(path)) return false
+      // The push of the branch that a change follows has run it.
+      const run = { repositoryId: repository.id, commit: candidate.commit, file: path }
+      return event === 'merge_group' || !(await hasOwnRun(db, run))
+    }
+
+    async function matches(on: WorkflowTriggers): Promise<boolean> {
       const filter = event === 'pull_request' ? on.pullRequest : on.mergeGroup
       const type = event === 'pull_request' ? candidate.action : 'checks_requested'
       if (!filter || filter.types?.includes(type) === false) return false
@@ -97,6 +105,7 @@ export function createPlanCandidate({
       paths: await startable(commit, required),
       fields: {
         ...toStartFields(repository, ref, head.id, actor),
+        restriction: candidate.restriction,
         event,
         payload: payloadOf(candidate, head, context),
       },

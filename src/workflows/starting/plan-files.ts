@@ -49,7 +49,10 @@ export async function planFiles(
       fail(inputs.fault)
       continue
     }
-    const mask = await createNameMask(openSecrets, fields.repository.id, sources)
+    // Masking would show which of the texts that a stranger writes are secrets.
+    const mask = fields.restriction
+      ? (text: string) => text
+      : await createNameMask(openSecrets, fields.repository.id, sources)
     planned.push({ start: { ...fields, inputs: inputs.values, sources, mask } })
   }
   return { planned, workflows }

@@ -9,10 +9,10 @@ import {
 } from '#repositories/repository-summary-store.ts'
 import type { Sources } from '../commits/workflow-sources.ts'
 import type { PublishRuns, RunTransition } from '../run-events.ts'
-import { insertRun, takeNumber } from '../run-store.ts'
+import { insertRun, lockRuns, takeNumber } from '../run-store.ts'
 import { addLog } from '../views/run-logs.ts'
 import { createFailedRunRow, type RunSpec } from './create-run.ts'
-import { enqueueRun } from './enqueue-run.ts'
+import { type EndedVersions, endVersionRuns, enqueueRun } from './enqueue-run.ts'
 
 /** A run to create: one to queue, or one that failed before it started. */
 export type PlannedRun = { start: RunSpec } | { failed: FailedRun }
@@ -78,6 +78,8 @@ async function createFailedRun(tx: Db, clock: Clock, failed: FailedRun): Promise
 export type QueueRuns = (
   tx: Db,
   planned: readonly PlannedRun[],
+  /** Versions whose runs are ended before. */
+  ended?: EndedVersions,
 ) => Promise<{
   /** The ids of the runs, also of those that failed before they started. */
   ids: string[]
@@ -92,8 +94,13 @@ type QueueRunsDependencies = {
 }
 
 export function createQueueRuns({ publishRuns, changes, clock }: QueueRunsDependencies): QueueRuns {
-  return async (tx, planned) => {
+  return async (tx, planned, ended) => {
     const created: CreatedRuns[] = []
+    // Locked first, as whenever runs are queued.
+    if (ended && (await lockRepositorySummary(tx, ended.repositoryId))) {
+      await lockRuns(tx, ended.repositoryId)
+      created.push({ id: undefined, ...(await endVersionRuns(tx, ended, clock.now())) })
+    }
     for (const one of planned) created.push(await createPlanned(tx, clock, one))
     const transitions = created.flatMap((one) => one.transitions)
     await publishRuns(tx, clock.now(), transitions)

@@ -100,6 +100,7 @@ export function createRerun({ db, publishRuns, git, changes, clock }: Dependenci
         { id, status: 'completed', attempt },
         {
           ...unstarted,
+          needsApproval: 0,
           ...(!isUnaccepted && { awaitedBy: null }),
           status: 'queued',
           attempt: attempt + 1,

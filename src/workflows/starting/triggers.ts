@@ -18,11 +18,13 @@ import { deleteCaches, hasCaches } from '../run-files/run-cache-store.ts'
 import { findPushRunOptions } from '../run-store.ts'
 import { replaceSchedules, retainSchedules } from '../schedule-store.ts'
 import type { RunSpec } from './create-run.ts'
+import type { EndedVersions } from './enqueue-run.ts'
 import type { PlanPush } from './plan-push.ts'
+import { changeKinds, createPlanVersion } from './plan-version.ts'
 import { isTransient, type PlannedRun } from './planned-runs.ts'
 import { createScheduleTrigger, type ScheduleDependencies } from './schedule-trigger.ts'
 
-/** Triggers: they start runs for pushes in the event log and at the times of schedules. */
+/** Triggers: they start runs for pushes and versions of changes in the event log and at the times of schedules. */
 export type TriggerService = {
   /** Handles unread events, each exactly once, for a limited time. Returns whether all were handled. */
   react: () => Promise<boolean>
@@ -30,14 +32,16 @@ export type TriggerService = {
   startDue: () => Promise<void>
 }
 
-type TriggerDependencies = ScheduleDependencies & {
-  /** Readers of objects, which requests share. */
-  pool: Pick<ObjectPool, 'of'>
-  planPush: PlanPush
-}
+type TriggerDependencies = ScheduleDependencies &
+  Parameters<typeof createPlanVersion>[0] & {
+    /** Readers of objects, which requests share. */
+    pool: Pick<ObjectPool, 'of'>
+    planPush: PlanPush
+  }
 
 const maxTries = 3
-const reactedKinds = new Set(['push', 'repository.default_branch'])
+/** The kinds of events that start or end runs, or change schedules. */
+export const reactedKinds: readonly string[] = ['push', 'repository.default_branch', ...changeKinds]
 // A push of very many refs must not delay schedules and lost runs.
 const reactTimeoutMs = 2000
 
@@ -55,7 +59,7 @@ export function createTriggers(dependencies: TriggerDependencies): TriggerServic
       let done = from
       let seen = from
       for (const event of events) {
-        const isReactedTo = reactedKinds.has(event.kind) && (await reactTo(event, done))
+        const isReactedTo = reactedKinds.includes(event.kind) && (await reactTo(event, done))
         seen = event.seq
         if (isReactedTo) done = seen
         if (performance.now() > deadline) break
@@ -71,7 +75,7 @@ export function createTriggers(dependencies: TriggerDependencies): TriggerServic
   async function record(
     from: number,
     to: number,
-    { planned, schedules, deletedRef }: Reaction,
+    { planned, schedules, deletedRef, ended }: Reaction,
   ): Promise<void> {
     const created = await db.transaction().execute(async (tx) => {
       if ((await lockCursor(tx, 'workflows')) !== from) return undefined
@@ -81,7 +85,7 @@ export function createTriggers(dependencies: TriggerDependencies): TriggerServic
       }
       if (deletedRef) await deleteCaches(tx, deletedRef.repositoryId, { ref: deletedRef.ref })
       await updateCursor(tx, 'workflows', to)
-      return queueRuns(tx, planned)
+      return queueRuns(tx, planned, ended)
     })
     created?.notify()
   }
@@ -90,8 +94,8 @@ export function createTriggers(dependencies: TriggerDependencies): TriggerServic
   async function reactTo(event: TriggerEvent, from: number): Promise<boolean> {
     try {
       const reaction = await plan(event)
-      const { planned, schedules, deletedRef } = reaction
-      if (planned.length === 0 && !schedules && !deletedRef) return false
+      const { planned, schedules, deletedRef, ended } = reaction
+      if (planned.length === 0 && !schedules && !deletedRef && !ended) return false
       await record(from, event.seq, reaction)
     } catch (error) {
       // Its repository was deleted meanwhile, so there is nothing to start.
@@ -117,9 +121,10 @@ type Reaction = {
   schedules?: { repositoryId: string; rows: ScheduleRow[]; areOnlyRetained?: boolean }
   /** A branch or tag that was deleted, and whose caches go with it. */
   deletedRef?: { repositoryId: string; ref: string }
+  ended?: EndedVersions
 }
 
-/** Plans the effects of pushes and of changes of the default branch on runs and schedules. */
+/** Plans the effects of pushes, of versions of changes, and of another default branch on runs and schedules. */
 function createEventPlanner(dependencies: TriggerDependencies) {
   const { db, git, pool, checker, planPush, directoryOf, clock } = dependencies
 
@@ -201,6 +206,13 @@ function createEventPlanner(dependencies: TriggerDependencies) {
     return [...new Map(rows.map((row) => [`${row.cron} ${row.timezone}`, row])).values()]
   }
 
-  return (event: TriggerEvent): Promise<Reaction> =>
-    event.kind === 'push' ? reactToPush(event) : planSchedules(event)
+  const planVersion = createPlanVersion(dependencies)
+
+  return async (event: TriggerEvent): Promise<Reaction> => {
+    const { kind, repositoryId } = event
+    if (kind === 'push') return reactToPush(event)
+    if (kind === 'repository.default_branch') return planSchedules(event)
+    if (repositoryId === null) return { planned: [] }
+    return planVersion({ kind, repositoryId, data: JSON.parse(event.data) })
+  }
 }

@@ -63,6 +63,13 @@ const run = {
   actor: Type.String({ description: 'the username of the user who triggered the run' }),
   files: Type.Array(Type.String(), { description: 'the workflow files, in order' }),
   labels: Type.Array(Type.String(), { description: 'labels that the runner must have' }),
+  restricted: Type.Boolean({
+    description:
+      'whether its commit is of a user who might not push when it was created, so that it has no secrets and saves no caches',
+  }),
+  needsApproval: Type.Boolean({
+    description: 'whether it stays queued until a user who may push approves it',
+  }),
   inputs: Type.Unsafe<Record<string, string | number | boolean>>({ type: 'object' }),
   status,
   conclusion,

@@ -148,13 +148,11 @@ export function createRunViews({ db, git }: Dependencies) {
     async atEvent({ repositoryId, repositoryName, actor, data }: RunAtEvent): Promise<RunSummary> {
       const { action: status, runId: id, attempt, commit: commitId } = data
       const row = await findRun(db, repositoryId, id)
+      const { inputs = '{}', isRestricted = 0, needsApproval = 0 } = row ?? {}
       const run = {
         ...data,
-        id,
-        status,
-        commitId,
-        actorUsername: actor,
-        inputs: row?.inputs ?? '{}',
+        ...{ id, status, commitId },
+        ...{ actorUsername: actor, inputs, isRestricted, needsApproval },
         files: JSON.stringify(data.files),
         labels: JSON.stringify(data.labels),
       }
@@ -268,7 +266,7 @@ export function toState({ id, number, status, conclusion, attempt, actorUsername
 
 function toRun(run: RunFields, repository: Pick<RepositoryPath, 'name'>, steps: StepSummary[]) {
   const { id, number, name, branch, ref, event, status, conclusion, attempt, isolation } = run
-  const { createdAt, queuedAt, startedAt, completedAt } = run
+  const { createdAt, queuedAt, startedAt, completedAt, isRestricted } = run
   const duration = completedAt === null ? 0 : completedAt - (startedAt ?? completedAt)
   return {
     id,
@@ -282,6 +280,8 @@ function toRun(run: RunFields, repository: Pick<RepositoryPath, 'name'>, steps: 
     actor: run.actorUsername,
     files: JSON.parse(run.files) as string[],
     labels: JSON.parse(run.labels) as string[],
+    restricted: isRestricted === 1,
+    needsApproval: run.needsApproval === 1 && status === 'queued',
     inputs: JSON.parse(run.inputs) as Record<string, string | number | boolean>,
     status,
     conclusion,
@@ -311,6 +311,8 @@ type RunFields = Pick<
   | 'files'
   | 'labels'
   | 'inputs'
+  | 'isRestricted'
+  | 'needsApproval'
   | 'status'
   | 'conclusion'
   | 'attempt'
