@@ -13,6 +13,10 @@ import {
   ChangeQuery,
   ChangeSchema,
   LandBody,
+  VersionDiffQuery,
+  VersionDiffSchema,
+  WaitingChangeSchema,
+  WaitingQuery,
 } from './change-schemas.ts'
 import type { Changes } from './changes.ts'
 import {
@@ -30,6 +34,7 @@ type Dependencies = {
 }
 
 const defaultLimit = 100
+const defaultWaiting = 50
 
 /** The routes of changes. */
 export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Dependencies): Route[] {
@@ -38,6 +43,20 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
   const findToPropose = openOfRoute(repositories, 'proposer')
 
   return [
+    route('GET', '/changes', {
+      operationId: 'listWaitingChanges',
+      tag: 'changes',
+      summary: 'List the changes that wait for the caller',
+      description:
+        'In all repositories, the last updated first: open changes of the caller, and those that lack its verdict on ' +
+        'their last version where it may push by its own role. 50 unless `limit` is given.',
+      permission: 'repo:read',
+      allowsLimited: true,
+      query: WaitingQuery,
+      reply: { 200: Type.Array(WaitingChangeSchema) },
+      handle: ({ principal, query: { limit = defaultWaiting } }) =>
+        changes.listWaiting(principal, limit),
+    }),
     route('GET', '/repos/:name/changes', {
       operationId: 'listChanges',
       tag: 'changes',
@@ -50,15 +69,18 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       query: ChangeQuery,
       reply: { 200: Type.Array(ChangeSchema) },
       problems: [...openProblems],
-      handle: async ({ found, query, url, setHeader }) => {
-        const { cursor, limit = defaultLimit, ...filter } = query
+      handle: async ({ principal, found, query, url, setHeader }) => {
+        const { cursor, limit = defaultLimit, waiting, ...filter } = query
+        const mayPush = found.role !== 'read'
+        const waitingFor = waiting ? { username: principal.username, mayPush } : undefined
         const before = cursor === undefined ? undefined : Number(cursor)
-        const rows = await changes.list(found, { ...filter, before, limit: limit + 1 })
-        const page = rows.slice(0, limit)
-        const last = page.at(-1)
+        const page = { ...filter, waitingFor, before, limit: limit + 1 }
+        const rows = await changes.list(found, page)
+        const shown = rows.slice(0, limit)
+        const last = shown.at(-1)
         if (rows.length > limit && last)
           setHeader('link', linkToNext(url, { limit, cursor: last.number }))
-        return page
+        return shown
       },
     }),
     route('POST', '/repos/:name/changes', {
@@ -116,6 +138,21 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       reply: { 200: ChangeDetailsSchema },
       problems: [...openProblems, 'change_not_found'],
       handle: ({ principal, found, params }) => changes.get(principal, found, params.number),
+    }),
+    route('GET', '/repos/:name/changes/:number/diff', {
+      operationId: 'compareChangeVersions',
+      tag: 'changes',
+      summary: 'Compare two versions of a change',
+      description:
+        'Compares their commits by messages and patches, as `git range-diff` does: a version that only rebases another ' +
+        'one is the same.',
+      permission: 'repo:read',
+      find,
+      query: VersionDiffQuery,
+      reply: { 200: VersionDiffSchema },
+      problems: [...openProblems, 'change_not_found', 'git_limit_exceeded'],
+      handle: async ({ found, params, query }) =>
+        changes.compare(found, await changes.find(found, params.number), query),
     }),
     route('PATCH', '/repos/:name/changes/:number', {
       operationId: 'updateChange',

@@ -38,6 +38,13 @@ export const ChangeQuery = Type.Object({
   username: Type.Optional(
     Type.String({ ...Name, description: 'only changes that this user has proposed' }),
   ),
+  waiting: Type.Optional(
+    Type.Boolean({
+      description:
+        '`true` for only open changes that wait for the caller: its own, and where it may push, those that lack its ' +
+        'verdict on the last version',
+    }),
+  ),
 })
 
 export const ChangeBody = Type.Object(
@@ -117,6 +124,20 @@ export const ChangeSchema = named(
   }),
 )
 
+export const WaitingQuery = Type.Object({
+  limit: Type.Optional(
+    Type.Integer({ description: 'at most this many, 1 to 100', minimum: 1, maximum: 100 }),
+  ),
+})
+
+export const WaitingChangeSchema = named(
+  'WaitingChange',
+  Type.Object({
+    ...ChangeSchema.properties,
+    repository: field.text('the name of its repository'),
+  }),
+)
+
 const ChangeVersionSchema = Type.Object({
   version: field.integer('its number'),
   ref: field.text('the ref by which it is fetched'),
@@ -125,6 +146,32 @@ const ChangeVersionSchema = Type.Object({
   username: field.text('who has pushed it'),
   createdAt: field.time('when it was pushed'),
 })
+
+const VersionNumber = Type.Integer({ description: 'a version', minimum: 1, maximum: 100_000_000 })
+
+export const VersionDiffQuery = Type.Object({ from: VersionNumber, to: VersionNumber })
+
+export const VersionDiffSchema = named(
+  'VersionDiff',
+  Type.Object({
+    from: field.integer('the first version'),
+    to: field.integer('the second version'),
+    isSame: field.boolean('whether both have the same commits but for their bases'),
+    commits: Type.Array(
+      Type.Object({
+        status: Type.Enum(['same', 'changed', 'removed', 'added'] as const, {
+          description: '`same`, `changed`, `removed` or `added`',
+        }),
+        from: field.orNull(Type.String(), 'the commit of the first version'),
+        to: field.orNull(Type.String(), 'the commit of the second version'),
+        subject: field.text('the first line of its message'),
+        diff: field.text('the difference of both messages and patches, if it is `changed`'),
+      }),
+      { description: 'the commits of both versions but merges, in their order' },
+    ),
+    isCut: field.boolean('whether there is more of it than 1 MiB'),
+  }),
+)
 
 export const ChangeDetailsSchema = named(
   'ChangeDetails',

@@ -1,6 +1,8 @@
+import { sql } from 'kysely'
 import { prepared } from '#database/prepared.ts'
 import { hasRowLocks } from '#database/row-locks.ts'
 import type { ChangeRow, ChangeVersionRow, Db } from '#database/schema.ts'
+import { writableBy } from '#repositories/role-store.ts'
 
 type Id = Pick<ChangeRow, 'repositoryId' | 'number'>
 
@@ -62,6 +64,50 @@ export type ChangeFilter = {
   target?: string | undefined
   source?: string | undefined
   username?: string | undefined
+  /** Only open ones that wait for a user. */
+  waitingFor?: Waiter | undefined
+}
+
+/** A user for whom changes wait: its own, and if it may push, those that lack its verdict on their last version. */
+type Waiter = { username: string; mayPush: boolean }
+
+/** The columns of a change in lists: descriptions may be long. */
+export type ListedChangeRow = Omit<ChangeRow, 'description'>
+
+const listedColumns = [
+  ...(['repositoryId', 'number', 'target', 'source', 'topic', 'title', 'state'] as const),
+  ...(['username', 'version', 'commitId', 'createdAt', 'updatedAt'] as const),
+  ...(['closedAt', 'closedBy', 'landedId', 'pushId'] as const),
+]
+
+// Partial indexes are only used where the state is part of the statement.
+const isOpen = sql<boolean>`state = 'open'`
+
+const lacksVerdictOf = (username: string) => sql<boolean>`not exists (
+  select 1 from change_verdicts as given where given.repository_id = changes.repository_id
+    and given.number = changes.number and given.username = ${username} and given.version = changes.version
+)`
+
+/** The open changes that wait for a user in all repositories, the last updated first. */
+export async function listWaiting(
+  db: Db,
+  username: string,
+  limit: number,
+): Promise<ListedChangeRow[]> {
+  const open = () =>
+    db
+      .selectFrom('changes')
+      .select(listedColumns)
+      .where(isOpen)
+      .orderBy('updatedAt', 'desc')
+      .limit(limit)
+  const own = await open().where('username', '=', username).execute()
+  const others = await open()
+    .where('username', '<>', username)
+    .where('repositoryId', 'in', writableBy(username))
+    .where(lacksVerdictOf(username))
+    .execute()
+  return [...own, ...others].sort((one, other) => other.updatedAt - one.updatedAt).slice(0, limit)
 }
 
 /** Lists changes of a repository before a number, newest first. */
@@ -73,6 +119,7 @@ export function listChanges(
     target,
     source,
     username,
+    waitingFor,
     before,
     limit,
   }: ChangeFilter & { before?: number | undefined; limit: number },
@@ -85,10 +132,16 @@ export function listChanges(
     .$if(target !== undefined, (rows) => rows.where('target', '=', target ?? ''))
     .$if(source !== undefined, (rows) => rows.where('source', '=', source ?? ''))
     .$if(username !== undefined, (rows) => rows.where('username', '=', username ?? ''))
+    .$if(waitingFor !== undefined, (rows) => rows.where(isOpen).where(waitsFor(waitingFor)))
     .$if(before !== undefined, (rows) => rows.where('number', '<', before ?? 0))
     .orderBy('number', 'desc')
     .limit(limit)
     .execute()
+}
+
+function waitsFor({ username, mayPush }: Waiter = { username: '', mayPush: false }) {
+  const isOwn = sql<boolean>`username = ${username}`
+  return mayPush ? sql<boolean>`(${isOwn} or ${lacksVerdictOf(username)})` : isOwn
 }
 
 /** The highest number of a change of a repository; 0 without any. */

@@ -38,11 +38,14 @@ import type {
 import {
   type ChangeFilter,
   findChange,
+  type ListedChangeRow,
   listChanges,
   listChangeVersions,
   listFollowing,
+  listWaiting,
   updateChange,
 } from './change-store.ts'
+import { type CompareVersions, createCompareVersions } from './compare-versions.ts'
 import { branchOf, createLandingNeeds } from './landing-needs.ts'
 import { changeClosed, requireLastVersion, withLockedChange } from './locked-change.ts'
 import { readProposed, requireFewOpen, urlOfChange } from './proposals.ts'
@@ -60,12 +63,15 @@ export type Changes = {
     repository: Repository,
     page: ChangeFilter & { before?: number | undefined; limit: number },
   ) => Promise<Change[]>
+  /** The changes that wait for a principal in the repositories that it can see, with their names; the last updated first. */
+  listWaiting: (principal: Principal, limit: number) => Promise<(Change & { repository: string })[]>
   review: Review
   findUnapproved: FindUnapproved
   /** Finds a change, as pushes have left it. Throws `change_not_found`. */
   find: (repository: Repository, number: string) => Promise<ChangeRow>
   /** Throws `change_not_found`. */
   get: (principal: Principal, repository: Repository, number: string) => Promise<ChangeDetails>
+  compare: CompareVersions
   /** Proposes a branch for another one. Throws the Problems of a proposal. */
   open: (
     principal: Principal,
@@ -99,7 +105,7 @@ type Dependencies = {
   proposeCommit: ProposeCommit
   findConflict: FindConflict
   checkPush: CheckPush
-  repositories: Pick<Repositories, 'roleOfUser'>
+  repositories: Pick<Repositories, 'roleOfUser' | 'namesOf'>
 }
 
 type CatchUpOptions = {
@@ -237,6 +243,7 @@ export function createChanges(dependencies: Dependencies): Changes {
   return {
     review,
     findUnapproved,
+    compare: createCompareVersions({ db, git }),
     find,
     get,
 
@@ -248,6 +255,18 @@ export function createChanges(dependencies: Dependencies): Changes {
       const following = found.filter(({ source, state }) => source !== '' && state === 'open')
       const rows = (await catchUpAll(repository, following)) ? await list() : found
       return rows.map((row) => toChange(row, repository, baseUrl()))
+    },
+
+    async listWaiting(principal, limit) {
+      const rows = await listWaiting(db, principal.username, limit)
+      const ids = [...new Set(rows.map(({ repositoryId }) => repositoryId))]
+      const names = await dependencies.repositories.namesOf(principal, ids)
+      return rows.flatMap((row) => {
+        const name = names.get(row.repositoryId)
+        return name === undefined
+          ? []
+          : [{ ...toChange(row, { name }, baseUrl()), repository: name }]
+      })
     },
 
     async follow(repository, actor) {
@@ -347,7 +366,11 @@ function messageOf({ title, description, number }: ChangeRow): string {
   return `${title}\n\n${description === '' ? '' : `${description}\n\n`}Change: ${number}\n`
 }
 
-function toChange(row: ChangeRow, repository: Repository, baseUrl: string): Change {
+function toChange(
+  row: ListedChangeRow,
+  repository: Pick<Repository, 'name'>,
+  baseUrl: string,
+): Change {
   const { number, title, state, username, version, createdAt, updatedAt, closedAt, closedBy } = row
   const { topic } = row
   return {

@@ -17,6 +17,7 @@ const withoutRepository: Record<string, (given: string[]) => boolean> = {
   '[run]': isPlace,
   '[push]': isPlace,
   '[cache]': isPlace,
+  '[version]': ([word = '']) => /^\d+$/.test(word),
   '[path]': ([word = '']) => word.includes('/') || word === '.' || word === '..',
   // Only pushes have refs.
   '[ref]': ([action]) => action === 'push',

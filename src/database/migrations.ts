@@ -1131,6 +1131,11 @@ const restrictedRuns: Migration = () => [
   "alter table change_versions add column actor_id text not null default ''",
 ]
 
+// What waits for a user is listed across repositories.
+const changesByUser: Migration = () => [
+  "create index changes_by_user on changes (username, updated_at) where state = 'open'",
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -1200,6 +1205,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [reviewTables, 'adds'],
   [reviewRules, 'changes'],
   [restrictedRuns, 'changes'],
+  [changesByUser, 'adds'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -34,6 +34,20 @@ export function namespacesOfUser(username: string): RawBuilder<string> {
   return sql<string>`(select namespace_id from namespace_members where ${ofMember(username)})`
 }
 
+/** The ids of the repositories to which a user may push by its own roles. */
+export function writableBy(username: string): RawBuilder<string> {
+  return sql<string>`(
+    select repository_id from collaborators where username = ${username} and role <> 'read'
+    union all
+    select id from repositories where owner_username = ${username}
+      and (namespace_id is null or namespace_id in ${namespacesOfUser(username)})
+    union all
+    select id from repositories where namespace_id in (
+      select namespace_id from namespace_members where ${ofMember(username)} and role <> 'read'
+    )
+  )`
+}
+
 /** The groups of a user. */
 export async function groupsOf(db: Db, username: string): Promise<string[]> {
   const rows = await db

@@ -16,9 +16,10 @@ const shownEvents = 8
 const readEvents = 60
 const shownRuns = 13
 const shownNamespaces = 20
+const shownWaiting = 6
 
 export const homePages = [
-  page('/', ['listActivity', 'listEvents', 'listNamespaces'], {
+  page('/', ['listActivity', 'listEvents', 'listNamespaces', 'listWaitingChanges'], {
     weight: 'light',
     audience: 'code',
     styles: 'home',
@@ -30,14 +31,18 @@ async function homeView(context: PageContext): Promise<View> {
   const { readPage, query, to, session, may } = context
   const q = query.get('q')?.slice(0, 200) ?? ''
   const cursor = query.get('cursor') ?? undefined
-  const [{ value: repositories, next }, lately, mayCreate, namespaces] = await Promise.all([
-    readPage('listActivity', {
-      query: { limit: pageSize, cursor, ...(q !== '' && { filter: q }) },
-    }),
-    session && recentEvents(context),
-    may('createRepository'),
-    session && namespaceLine(context),
-  ])
+  const isStart = q === '' && cursor === undefined
+  const [{ value: repositories, next }, lately, mayCreate, namespaces, waiting] = await Promise.all(
+    [
+      readPage('listActivity', {
+        query: { limit: pageSize, cursor, ...(q !== '' && { filter: q }) },
+      }),
+      session && recentEvents(context),
+      may('createRepository'),
+      session && namespaceLine(context),
+      session && isStart && waitingChanges(context),
+    ],
+  )
   const isComplete = next === undefined && cursor === undefined
   const json = q === '' ? '/activity' : `/activity?${new URLSearchParams({ filter: q })}`
   if (repositories.length === 0 && q === '' && cursor === undefined)
@@ -50,7 +55,7 @@ async function homeView(context: PageContext): Promise<View> {
     title: 'Repositories · svc',
     json,
     body: html`${doneNotice(context)}<div${lately && html` class="with-side"`}><div>
-<div class="page-head"><h1>Repositories${isComplete && html` <span class="count">${repositories.length}</span>`}</h1>
+${waiting}<div class="page-head"><h1>Repositories${isComplete && html` <span class="count">${repositories.length}</span>`}</h1>
 ${session && mayCreate && html`<a class="button primary" href="${to.own('new')}">${icon('plus')}New</a>`}</div>
 ${namespaces}${session && mayCreate && q === '' && isNew && howToBegin(context)}
 ${q !== '' && html`<p class="help filtered">With <b>${q}</b> in their name or description. <a href="${to.home()}">Show all</a></p>`}
@@ -162,6 +167,20 @@ export function withoutRepeated(events: LoggedEvents): LoggedEvents {
     seen.add(subject)
     return isNew
   })
+}
+
+/** The changes that wait for the user. */
+async function waitingChanges({ tryRead, to, time }: PageContext): Promise<Html | undefined> {
+  const changes = await tryRead('listWaitingChanges', { query: { limit: shownWaiting + 1 } })
+  if (!changes || changes.length === 0) return undefined
+  const hasMore = changes.length > shownWaiting
+  return html`<section class="waiting" aria-labelledby="waiting"><h2 id="waiting">Waiting for you <span class="count">${hasMore ? `${shownWaiting}+` : changes.length}</span></h2>
+<ul class="card">${changes.slice(0, shownWaiting).map(
+    ({ repository, number, title, username, target, updatedAt }) =>
+      html`<li class="row">${icon('commit', 'accent')}<div class="grow"><p class="cut"><a href="${to.of(repository, `changes/${number}`)}">${title}</a></p>
+<p class="soft">${repository} #${number} by ${username} for ${target} · ${time.age(updatedAt)}</p></div></li>`,
+  )}</ul>
+${hasMore && html`<p class="help">The last updated are shown. <code>svc changes waiting</code> lists more.</p>`}</section>`
 }
 
 /** The namespaces that the user can see. */

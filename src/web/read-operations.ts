@@ -9,7 +9,12 @@ import type { Tree } from '#browse/folders/tree-routes.ts'
 import type { ComparedCommits } from '#browse/history/compare-routes.ts'
 import type { Branch, Tag } from '#browse/refs/ref-routes.ts'
 import type { SearchResult } from '#browse/search/search.ts'
-import type { ChangeDetailsSchema, ChangeSchema } from '#changes/change-schemas.ts'
+import type {
+  ChangeDetailsSchema,
+  ChangeSchema,
+  VersionDiffSchema,
+  WaitingChangeSchema,
+} from '#changes/change-schemas.ts'
 import type { CommentSchema } from '#changes/review-schemas.ts'
 import type { AuditEntrySchema } from '#events/audit/audit-routes.ts'
 import type { Push } from '#git-server/pushes/push-routes.ts'
@@ -43,6 +48,7 @@ import type { CommitAnnotation, ListedRun, Run } from '#workflows/views/run-sche
 /** The operations that pages read, and the types of their values. */
 export type OperationValues = {
   checkAccess: Static<typeof AccessCheck>
+  compareChangeVersions: Static<typeof VersionDiffSchema>
   compareCommits: Static<typeof ComparedCommits>
   getArchive: unknown
   getArtifact: unknown
@@ -95,6 +101,7 @@ export type OperationValues = {
   listTags: List<typeof Tag>
   listTokens: List<typeof Token>
   listTrustRules: List<typeof TrustRule>
+  listWaitingChanges: List<typeof WaitingChangeSchema>
   listUsers: List<typeof User>
   listWebhooks: List<typeof Webhook>
   searchCode: Static<typeof SearchResult>

@@ -379,6 +379,7 @@ const ownExamples: Record<string, Example> = {
     }),
   },
   'GET /repos/:name/commits': { path: '/repos/site/commits?rev=main&limit=1', prepare: makePush },
+  'GET /changes': { path: '/changes?limit=1', prepare: makeChange },
   'GET /repos/:name/changes': {
     path: '/repos/site/changes?state=open&limit=1',
     prepare: makeChange,
@@ -395,6 +396,10 @@ const ownExamples: Record<string, Example> = {
   },
   'GET /repos/:name/changes/:number': {
     path: '/repos/site/changes/{change}',
+    prepare: makeChange,
+  },
+  'GET /repos/:name/changes/:number/diff': {
+    path: '/repos/site/changes/{change}/diff?from=1&to=1',
     prepare: makeChange,
   },
   'PATCH /repos/:name/changes/:number': {

@@ -240,9 +240,25 @@ test('a verdict counts for the same patches, of others who may push', async () =
     const { body } = await ada.get(changeOf(number))
     return body.verdicts.map(({ username, counts }: Record<string, unknown>) => [username, counts])
   }
+  // What lacks a verdict on its last version waits for those who may push, and for the one who proposed it.
+  const waitsFor = async (client: Client) => {
+    const numbers = async (path: string) =>
+      (await client.get(path)).body.map((one: { number: number }) => one.number).includes(number)
+    const [all, here] = [await numbers('/changes?limit=100'), await numbers(`${list}?waiting=true`)]
+    assert.equal(all, here)
+    return all
+  }
+  const list = '/repos/site/changes'
+  const dave = await service.client({ username: 'dave', permissions: ['everything'] })
+  await ada.post('/repos/site/collaborators', { username: 'dave', role: 'read' })
+  const waiting = () => Promise.all([ada, bob, carol, dave].map(waitsFor))
+  assert.deepEqual(await waiting(), [true, true, true, false])
+  assert.equal((await ada.get('/changes?limit=1')).body[0].repository, 'site')
+  assert.deepEqual((await service.admin.get('/changes')).body, [])
   assert.equal((await judge(bob, 'approve', 1)).body.code, 'verdict_refused')
   assert.equal((await judge(carol, 'approve', 2)).body.code, 'version_outdated')
   await judge(carol, 'approve', 1)
+  assert.deepEqual(await waiting(), [true, true, false, false])
   assert.deepEqual(await counted(), [['carol', true]])
   // The branch moves on, and the change is rebased.
   const elsewhere = [{ path: 'other.txt', content: 'x' }]
@@ -251,10 +267,19 @@ test('a verdict counts for the same patches, of others who may push', async () =
   await project.git('checkout', '--quiet', '--force', '-B', 'main', 'FETCH_HEAD')
   await propose(bob, { message: 'Judge', content: '1', options: topic })
   assert.deepEqual(await counted(), [['carol', true]])
+  const between = async (from: number, to: number) =>
+    (await bob.get(`${changeOf(number)}/diff?from=${from}&to=${to}`)).body
+  const { isSame, commits } = await between(1, 2)
+  assert.deepEqual([isSame, commits[0].status, commits[0].diff], [true, 'same', ''])
+  assert.equal((await bob.get(`${changeOf(number)}/diff?from=1&to=9`)).status, 400)
   await ada.post('/repos/site/collaborators', { username: 'carol', role: 'read' })
   assert.deepEqual(await counted(), [['carol', false]])
   await ada.post('/repos/site/collaborators', { username: 'carol', role: 'write' })
-  await propose(bob, { message: 'Judge', content: '2', options: topic })
+  const { commit } = await propose(bob, { message: 'Judge', content: '2', options: topic })
+  const edited = await between(1, 3)
+  assert.deepEqual([edited.isSame, edited.commits.length, edited.isCut], [false, 1, false])
+  assert.deepEqual([edited.commits[0].status, edited.commits[0].to], ['changed', commit])
+  assert.match(edited.commits[0].diff, /^-\+1\n\+\+2$/m)
   assert.deepEqual(await counted(), [['carol', false]])
   await judge(carol, 'none', 3)
   assert.deepEqual(await counted(), [])

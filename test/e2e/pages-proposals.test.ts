@@ -81,6 +81,14 @@ test('a reader proposes a branch where it is compared, and the owner lands it', 
   assert.doesNotMatch(await shown(ada, '/r/site/changes?mine'), /changes\/1"/)
   assert.match(await shown(rita, '/r/site/changes?mine'), /changes\/1"/)
 
+  for (const client of [ada, rita]) {
+    const home = await shown(client, '/')
+    assert.match(
+      home,
+      /Waiting for you[\s\S]*href="\/r\/site\/changes\/1">&quot;&gt;&lt;script&gt;/,
+    )
+    assert.match(await shown(client, '/r/site/changes?waiting'), /changes\/1"/)
+  }
   const read = await shown(rita, '/r/site/changes/1')
   assert.match(read, /<strong>asked<\/strong>/)
   assert.match(read, /Your role in this repository is read; this requires write\./)
@@ -109,6 +117,7 @@ test('a reader proposes a branch where it is compared, and the owner lands it', 
   const [last] = (await owner.get('/repos/site/commits')).body
   assert.equal(last.message.trimEnd(), 'Say\n\nx')
   assert.match(await shown(ada, '/r/site/changes?state=landed'), /Say it/)
+  assert.doesNotMatch(await shown(ada, '/'), /Waiting for you/)
 })
 
 test('files are shown of each version, and what differs between two', async () => {
@@ -143,8 +152,14 @@ test('a difference of versions says if their bases differ', async () => {
   const target = await commit('rebased', 'Other', { 'c.txt': 'y\n' })
   const moved = await owner.put('/repos/site/refs?ref=refs/heads/other', { target, force: true })
   assert.equal(moved.status, 200, moved.text)
-  const text = await shown(ada, '/r/site/changes/2/files?version=2&from=1')
-  assert.match(text, /They have different bases[\s\S]*aside\.txt/)
+  const files = '/r/site/changes/2/files?version=2&from=1'
+  const text = await shown(ada, files)
+  assert.match(
+    text,
+    /They have different bases\.[\s\S]*Other[\s\S]*changed[\s\S]*class="add"><td>\+y/,
+  )
+  assert.doesNotMatch(text, /aside\.txt/)
+  assert.match(await shown(ada, `${files}&files`), /what others have changed in [\s\S]*aside\.txt/)
   assert.doesNotMatch(await shown(ada, '/r/site/changes/2/files'), /aside\.txt/)
 })
 
@@ -258,6 +273,7 @@ test('for strangers there are no changes', async () => {
 test('pages of changes are accessible', { skip: without('chromium') }, async () => {
   await commit('more', 'Third', { 'd.txt': 'x\n' })
   await assertAccessibleInEveryView({ url: service.url, adminToken: owner.token }, [
+    '/',
     '/r/site/changes?state=all',
     '/r/site/changes/1',
     '/r/site/changes/2',

@@ -1,4 +1,7 @@
-import { dateOf, shortOf, textAt } from '../terminal/display.ts'
+import { printable } from '#base/format.ts'
+import type { Json } from '#base/json.ts'
+import { at, dateOf, shortOf, showResult, textAt } from '../terminal/display.ts'
+import { changeFetch } from './change-fetch.ts'
 import type { ClientOperation } from './operation.ts'
 
 const texts = {
@@ -20,6 +23,7 @@ export const changeOperations: ClientOperation[] = [
       '--target <branch>': 'only changes for this branch',
       '--source <branch>': 'only changes that follow this branch',
       '--username <user>': 'only changes that this user has proposed',
+      '--waiting': 'only changes that wait for you',
       '--limit <number>': 'at most this many (default: 100)',
     },
     fill: ({ option }) => ({ state: option('state') ?? 'open' }),
@@ -30,6 +34,20 @@ export const changeOperations: ClientOperation[] = [
       TARGET: 'target',
       BY: 'username',
       COMMIT: shortOf('commit'),
+      UPDATED: dateOf('updatedAt'),
+      TITLE: 'title',
+    },
+  },
+  {
+    command: 'changes waiting',
+    operations: ['listWaitingChanges'],
+    summary: 'list what waits for you, in all repositories',
+    options: { '--limit <number>': 'at most this many (default: 50)' },
+    table: {
+      REPOSITORY: 'repository',
+      NUMBER: 'number',
+      TARGET: 'target',
+      BY: 'username',
       UPDATED: dateOf('updatedAt'),
       TITLE: 'title',
     },
@@ -50,6 +68,17 @@ export const changeOperations: ClientOperation[] = [
       Ref: 'ref',
       Missing: (body) => missingIn(body),
       Page: 'url',
+    },
+  },
+  changeFetch,
+  {
+    command: 'changes diff',
+    operations: ['compareChangeVersions'],
+    summary: 'compare two of its versions',
+    arguments: ['repository', 'number', 'from', 'to'],
+    run: async (work) => {
+      const body = await work.client.json(work.request())
+      showResult(work, body, versionDiff(body))
     },
   },
   {
@@ -141,6 +170,16 @@ export const changeOperations: ClientOperation[] = [
       `Change ${textAt(body, 'number')} has landed: ${textAt(body, 'target')} is now ${textAt(body, 'landedCommit')}.`,
   },
 ]
+
+/** As git-range-diff(1) shows it. */
+function versionDiff(body: Json): string {
+  const { commits } = body as { commits: Record<string, string>[] }
+  if (at(body, 'isSame') === true) return 'Both have the same commits.'
+  const shown = commits.map(({ status, subject, diff = '' }) =>
+    [`${status}: ${printable(subject ?? '')}`, ...diff.split('\n').map(printable)].join('\n    '),
+  )
+  return shown.join('\n').trimEnd()
+}
 
 function missingIn(body: unknown): string {
   const missing = body as { missing?: { detail: string }[] }

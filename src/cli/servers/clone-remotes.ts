@@ -9,6 +9,22 @@ export async function findCloneRepositories(
   git: UserGit,
   servers: KnownServer[],
 ): Promise<CloneRepository[]> {
+  const addresses = (await readRemotes(git)).map(({ address }) => address)
+  return findRepositories(addresses, servers)
+}
+
+/** The name of the remote of the clone that leads to a repository, `origin` if it does; undefined for none. */
+export async function findRemote(
+  git: UserGit,
+  { repository, serverUrl }: { repository: string; serverUrl: string },
+): Promise<string | undefined> {
+  const remotes = await readRemotes(git)
+  const found = remotes.find(({ address }) => repositoryOf(address, serverUrl) === repository)
+  return found?.key.slice('remote.'.length, -'.url'.length)
+}
+
+/** The settings with the addresses of the remotes of the clone; that of `origin` comes first. */
+async function readRemotes(git: UserGit): Promise<{ key: string; address: string }[]> {
   const args = ['config', '--null', '--get-regexp', '^remote\\..*\\.url$']
   const { code, out } = await git.run(args).catch(() => ({ code: 1, out: '' }))
   if (code !== 0) return []
@@ -16,9 +32,7 @@ export async function findCloneRepositories(
     const [key = '', address = ''] = entry.split('\n')
     return { key, address }
   })
-  remotes.sort((one, other) => rankOf(one.key) - rankOf(other.key))
-  const addresses = remotes.map(({ address }) => address)
-  return findRepositories(addresses, servers)
+  return remotes.sort((one, other) => rankOf(one.key) - rankOf(other.key))
 }
 
 /** Finds the repositories of known servers that addresses name. */

@@ -112,6 +112,7 @@ test('git knows every command and its options', () => {
       diffLines: [other, commit, withFile, 'one.txt'],
       mergeBases: [other, commit, commit],
       listMerges: [other, `${commit}..${commit}`],
+      rangeDiff: [other, withFile, commit, withFile, commit],
       logPatches: [other, `${commit}..${commit}`],
       logAlone: [other, '1', '0', commit],
       isAncestor: [other, commit, commit],

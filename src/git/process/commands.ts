@@ -298,6 +298,25 @@ export const gitCommands = {
     '--not',
     '--all',
   ],
+  // Compares the commits of two ranges by their patches; all of them are paired as far as there are commits on both sides.
+  rangeDiff: (
+    directory: string,
+    base: string,
+    tip: string,
+    otherBase: string,
+    otherTip: string,
+  ) => [
+    `--git-dir=${directory}`,
+    'range-diff',
+    '--creation-factor=999',
+    '--no-notes',
+    '--no-ext-diff',
+    '--no-textconv',
+    '--no-color',
+    `${base}..${tip}`,
+    `${otherBase}..${otherTip}`,
+    '--',
+  ],
   // The authors, messages and patches of a range of commits, oldest first, binary files as text. For merges, the
   // difference to the first parent. Authors and messages are indented.
   logPatches: (directory: string, range: string) => [

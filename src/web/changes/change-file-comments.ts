@@ -43,7 +43,7 @@ export type FileComments = {
 }
 
 /** The parameters that stay the same in the addresses of the page of files. */
-const kept = ['version', 'from', 'split', 'file', 'file64', 'lines', 'cursor']
+const kept = ['version', 'from', 'files', 'split', 'file', 'file64', 'lines', 'cursor']
 
 /** The address of the page of files that a form of it leads back to. */
 export function filesLink(

@@ -18,22 +18,25 @@ export async function showChanges(context: PageContext): Promise<View> {
   const name = params.name ?? ''
   const state = choiceOf(query, 'state', filters) ?? 'open'
   const isMine = query.has('mine')
+  const isWaiting = query.has('waiting')
   const { value: changes, next } = await readPage('listChanges', {
     query: {
       limit: pageSize,
       state: state === 'all' ? undefined : state,
       username: isMine ? caller.username : undefined,
+      waiting: isWaiting || undefined,
       cursor: query.get('cursor') || undefined,
     },
   })
   const { defaultBranch } = await read('getRepository')
   const mayPropose = await context.may('openChange')
   const form = createForm(context, to.of(name, 'changes'))
-  const address = (changed: { state?: string; mine?: boolean }) => {
-    const wanted = { state, mine: isMine, ...changed }
+  const address = (changed: { state?: string; of?: 'mine' | 'waiting' | '' }) => {
+    const present = isWaiting ? 'waiting' : isMine ? 'mine' : ''
+    const wanted = { state, of: present, ...changed }
     const search = [
       wanted.state !== 'open' && `state=${wanted.state}`,
-      wanted.mine && 'mine',
+      wanted.of !== '' && wanted.of,
     ].filter((part) => part !== false)
     return to.of(name, `changes${search.length === 0 ? '' : `?${search.join('&')}`}`)
   }
@@ -56,10 +59,10 @@ ${otherProblem(context, [form])}
           one === state,
         ),
     )}</div>
-<div class="actions">${choice(address({ mine: false }), 'Of everyone', !isMine)}${choice(address({ mine: true }), 'Mine', isMine)}</div></nav>
+<div class="actions">${choice(address({ of: '' }), 'Of everyone', !isMine && !isWaiting)}${choice(address({ of: 'mine' }), 'Mine', isMine && !isWaiting)}${choice(address({ state: 'open', of: 'waiting' }), 'Waiting for me', isWaiting)}</div></nav>
 ${
   changes.length === 0
-    ? html`<section class="card empty">${icon('commit', 'large')}<h2>No ${state !== 'all' && `${state} `}changes${isMine && ' of yours'}</h2>
+    ? html`<section class="card empty">${icon('commit', 'large')}<h2>No ${state !== 'all' && `${state} `}changes${isWaiting ? ' that wait for you' : isMine && ' of yours'}</h2>
 ${
   (state === 'open' || state === 'all') &&
   html`<p class="soft">Propose the commit that you are at for ${defaultBranch}:</p>

@@ -37,7 +37,7 @@ export const changePages = [
     `${path}/files`,
     [
       ...(['getChange', 'getRepository', 'compareCommits', 'getFile'] as const),
-      ...(['listAnnotations', 'listChangeComments'] as const),
+      ...(['listAnnotations', 'listChangeComments', 'compareChangeVersions'] as const),
     ],
     { weight: 'heavy', audience: 'members', styles: 'review', show: showChangedFiles },
   ),

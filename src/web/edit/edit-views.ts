@@ -129,7 +129,7 @@ async function changeView(
 <section class="card pad stack">${show(shown)}</section>
 <section class="card pad stack"><h2>Commit</h2>
 ${commitFields(shown, action === 'Add' ? 'Add PATH' : `${verb} ${path.path}`)}
-<div class="actions">${action === 'Delete' ? html`<button class="danger">Delete</button>` : html`<button class="primary">Commit</button>`}
+<div class="actions">${action === 'Delete' ? html`<button class="danger">Delete</button>` : html`<button class="primary">${mayPush ? 'Commit' : 'Propose'}</button>`}
 <a class="button quiet" href="${to.src(name, rev, path)}">Cancel</a></div></section>`,
       'stack edit',
     ),
