@@ -149,6 +149,13 @@ test('a required run of the push of a branch is that of the change that follows 
   assert.equal(JSON.parse(JSON.stringify(run?.plan.payload)).pull_request.head.ref, 'follow')
   await run?.report(...wholeRun())
   assert.deepEqual(await statesOf(opened.body.number, 1), ['check success'])
+  await close(opened.body.number, 'abandoned')
+  const stranger = await eve.post('/repos/site/changes', { source: 'follow', target: 'main' })
+  assert.deepEqual(await statesOf(stranger.body.number, 1), ['check waits'])
+  const anonymous = await fetch(`${service.url}/r/site/changes/${stranger.body.number}`)
+  assert.equal(anonymous.status, 200)
+  assert.doesNotMatch(await anonymous.text(), /waiting for an approval/)
+  await close(stranger.body.number, 'abandoned')
 })
 
 test('a stranger has runs without rights, the first ones when a user who may push approves them', async () => {

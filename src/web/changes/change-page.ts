@@ -80,8 +80,9 @@ function ending({ to, params, time }: PageContext, change: ShownChange): Html | 
 
 /** The runs of the last version that wait for an approval. */
 async function waitingRuns(context: PageContext, { ref }: ShownChange): Promise<Html | false> {
-  const { to, params, tryRead, may } = context
+  const { to, params, tryRead, may, isLoggedIn } = context
   const name = params.name ?? ''
+  if (!isLoggedIn) return false
   const query = { branch: ref, status: 'queued' }
   const runs = (await tryRead('listRuns', { query }))?.filter((run) => run.needsApproval) ?? []
   const [first] = runs

@@ -149,7 +149,7 @@ ${
 }</div>
 <p class="run-facts">${stateBadge(run)} ${causeOf(run)} ${sourceOf(to, name, run)}
 <span class="fact">${icon('history')}<span>${started}${run.startedAt !== null && html`, ${isRunning ? 'running for' : 'took'} ${durationOf(run, time.at)}`}</span></span>
-${run.restricted && html`<span class="fact" title="${run.actor} may not push to this repository">${icon('shield')}without secrets</span>`}
+${run.restricted && html`<span class="fact" title="Its commit is of a user who may not push to this repository">${icon('shield')}without secrets</span>`}
 ${run.isolation !== null && html`<span class="fact" title="${run.isolation}">${icon('shield')}${run.isolation.startsWith('none:') ? 'without a sandbox' : 'in a sandbox'}</span>`}</p>
 ${
   (attempts.length > 1 || isFormer) &&

@@ -1,6 +1,7 @@
 import { isRunUsername } from '#access/names.ts'
 import { workflowsFolder } from '#actions/workflow-parser/workflow-folders.ts'
 import type { Database } from '#database/database.ts'
+import type { Actor } from '#events/events.ts'
 import type { ObjectPool } from '#git/objects/object-pool.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { versionName } from '#git/refs/ref-name.ts'
@@ -10,11 +11,7 @@ import type { Restriction } from './create-run.ts'
 import type { EndedVersions } from './enqueue-run.ts'
 import type { PlanCandidate } from './plan-candidate.ts'
 import type { PlannedRun } from './planned-runs.ts'
-import {
-  findProposedVersion,
-  hasLandedChange,
-  type ProposedVersion,
-} from './proposed-version-store.ts'
+import { findProposedVersion, hasLandedChange } from './proposed-version-store.ts'
 
 type Dependencies = {
   db: Database
@@ -29,6 +26,7 @@ type Dependencies = {
 type ChangeEvent = {
   kind: string
   repositoryId: string
+  actor: Actor
   data: { number: number; version?: number; changed?: string[]; state?: string }
 }
 
@@ -50,28 +48,36 @@ export function createPlanVersion(dependencies: Dependencies) {
   const { db, git, pool, planCandidate, findPushRight, directoryOf } = dependencies
 
   // The rights count at the moment that the run is created. Nothing widens them later.
-  async function restrictionOf(version: ProposedVersion): Promise<Restriction | undefined> {
-    const { repositoryId, actorId, username } = version
-    const right = await findPushRight({ repositoryId, actorId })
+  async function restrictionOf(
+    repositoryId: string,
+    { id, username }: Actor,
+  ): Promise<Restriction | undefined> {
+    const right = await findPushRight({ repositoryId, actorId: id })
     if (right === 'push') return undefined
     const isKnown = right === 'of-user' || (await hasLandedChange(db, { repositoryId, username }))
     return { needsApproval: !isKnown }
   }
 
-  return async ({ kind, repositoryId, data }: ChangeEvent): Promise<PlannedVersion> => {
+  return async ({ kind, repositoryId, actor, data }: ChangeEvent): Promise<PlannedVersion> => {
     const { number, version: eventVersion } = data
-    const isReopened = data.changed?.includes('state') === true && data.state === 'open'
-    const isClosed = data.changed?.includes('state') === true && data.state !== 'open'
+    const hasNewState = data.changed?.includes('state') === true
+    const isReopened = hasNewState && data.state === 'open'
     if (kind === 'change.landed')
       return { planned: [], ended: { repositoryId, number, onlyUnapproved: true } }
-    if (isClosed) return { planned: [], ended: { repositoryId, number } }
-    if (kind === 'change.updated' && !isReopened) return { planned: [] }
+    if (kind === 'change.updated' && !isReopened)
+      return { planned: [], ...(hasNewState && { ended: { repositoryId, number } }) }
     const repository = await findRepositorySummary(db, repositoryId)
     const version = await findProposedVersion(db, { repositoryId, number, version: eventVersion })
-    if (!repository || !version || isRunUsername(version.username)) return { planned: [] }
+    if (!repository || !version) return { planned: [] }
+    const ended = { repositoryId, number, before: version.version }
+    // As for pushes, a run starts no other one.
+    if ([version.username, actor.username].some(isRunUsername)) return { planned: [], ended }
     const directory = await directoryOf(repositoryId)
     const { title, description, proposer, source, createdAt } = version
-    const restriction = await restrictionOf(version)
+    const pusher = { id: version.actorId, username: version.username }
+    // Who opens a change of a branch, or reopens one, may be another user than has made the version.
+    const restriction =
+      (await restrictionOf(repositoryId, pusher)) ?? (await restrictionOf(repositoryId, actor))
     const planned = await planCandidate({
       ...{ repository, directory, git, objects: pool.of(directory) },
       event: 'pull_request',
@@ -81,14 +87,11 @@ export function createPlanVersion(dependencies: Dependencies) {
       target: version.target,
       commit: version.commitId,
       base: version.baseId,
-      actor: { id: version.actorId, username: version.username },
+      actor: pusher,
       restriction,
     })
     const isExcessive = restriction !== undefined && planned.length > maxRestrictedFiles
-    return {
-      planned: isExcessive ? [failAll(planned)] : planned,
-      ended: { repositoryId, number, before: version.version },
-    }
+    return { planned: isExcessive ? [failAll(planned)] : planned, ended }
   }
 }
 

@@ -1,7 +1,7 @@
 import type { ChangeRow, ChangeVersionRow, Db } from '#database/schema.ts'
 
 /** A version of a change, as its runs need it; `username` and `actorId` are those of the version. */
-export type ProposedVersion = Pick<
+type ProposedVersion = Pick<
   ChangeRow,
   'repositoryId' | 'number' | 'target' | 'source' | 'title' | 'description' | 'createdAt'
 > &

@@ -213,6 +213,7 @@ function createEventPlanner(dependencies: TriggerDependencies) {
     if (kind === 'push') return reactToPush(event)
     if (kind === 'repository.default_branch') return planSchedules(event)
     if (repositoryId === null) return { planned: [] }
-    return planVersion({ kind, repositoryId, data: JSON.parse(event.data) })
+    const actor = { id: event.actorId, username: event.actorUsername }
+    return planVersion({ kind, repositoryId, actor, data: JSON.parse(event.data) })
   }
 }
