@@ -15,6 +15,7 @@ import { measureMemory } from './memory.ts'
 import { measureNodes } from './nodes.ts'
 import { measurePages } from './pages.ts'
 import { print, printRows } from './print.ts'
+import { measureQueue } from './queue.ts'
 import { type Row, verdictOf } from './rows.ts'
 import { measureSlowPages } from './slow-pages.ts'
 import { measureSsh } from './ssh.ts'
@@ -34,6 +35,7 @@ const complete = {
   growth: { repositories: 10_000, refs: 100_000, rounds: 9, ms: 1000, seconds: 60 },
   import: { imports: 15, seconds: 60 },
   workflows: { firstSteps: 60, queues: 4, outputs: 4, restores: 6, seconds: 60 },
+  queue: { changes: 50, alone: 12, rounds: 3, seconds: 120 },
   webhooks: { toReceivers: 60, deliveries: 6, lists: 40, seconds: 60 },
   nodes: {
     listings: 60,
@@ -64,6 +66,7 @@ const quick: Efforts = {
   growth: { repositories: 1000, refs: 100_000, rounds: 5, ms: 400, seconds: 20 },
   import: { imports: 5, seconds: 20 },
   workflows: { firstSteps: 15, queues: 1, outputs: 1, restores: 2, seconds: 20 },
+  queue: { changes: 50, alone: 6, rounds: 1, seconds: 60 },
   webhooks: { toReceivers: 20, deliveries: 2, lists: 15, seconds: 20 },
   nodes: {
     listings: 20,
@@ -106,6 +109,7 @@ const parts = {
   import: async ({ workspace, fixtures, efforts }: Bench) =>
     measureImports(workspace, await fixtures(), efforts.import),
   workflows: ({ workspace, efforts }: Bench) => measureWorkflows(workspace, efforts.workflows),
+  queue: ({ workspace, efforts }: Bench) => measureQueue(workspace, efforts.queue),
   webhooks: ({ workspace, efforts }: Bench) => measureWebhooks(workspace, efforts.webhooks),
   nodes: async ({ workspace, fixtures, efforts }: Bench) =>
     measureNodes(workspace, await fixtures(), efforts.nodes),

@@ -85,6 +85,7 @@ export async function startSvc({ dataDir, env, program = launcher }: SvcOptions)
       }
     },
 
+    admin,
     pid: service.pid,
     /** Returns the CPU time of svc and its descendants so far, in ms. */
     cpuMs,

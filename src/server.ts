@@ -81,11 +81,9 @@ export async function startService(options: Options): Promise<RunningService> {
   const app = await openServedApp(options, starting)
   const { db, address, tokens, workflows, imports } = app
 
-  const createLoginLink = createLoginLinks({
-    sessions: app.sessions,
-    hasPages: settings.pages,
-    baseUrl: () => address.http,
-  })
+  const { sessions } = app
+  const baseUrl = () => address.http
+  const createLoginLink = createLoginLinks({ sessions, hasPages: settings.pages, baseUrl })
   const metrics = createMetrics({ version })
   const requireParts = createRequireParts(app)
   const repositoryHolds = createRepositoryHolds({
@@ -94,7 +92,6 @@ export async function startService(options: Options): Promise<RunningService> {
     startedAt: Date.now(),
   })
   const pool = starting.use(createObjectPool({ git: app.git }))
-  const baseUrl = () => address.http
   const follow: Changes['follow'] = (...given) => changes.follow(...given)
   const proposals = createProposals({ ...app, baseUrl, follow })
   const gitServer = starting.use(
@@ -118,7 +115,8 @@ export async function startService(options: Options): Promise<RunningService> {
       onFetch: metrics.fetched,
     }),
   )
-  const changes = createChanges({ ...app, ...gitServer, log, proposals, baseUrl })
+  const runs = workflows.candidateRuns
+  const changes = createChanges({ ...app, ...gitServer, log, proposals, baseUrl, runs })
   const browse = starting.use(createBrowse({ ...app, pool, settings }))
   const background = new AbortController()
   starting.defer(() => background.abort())
@@ -156,7 +154,7 @@ export async function startService(options: Options): Promise<RunningService> {
   const newAdminToken = await tokens.setUp(settings.adminToken?.reveal())
 
   const work = await startWork({
-    ...{ options, app, pool, gitServer, browse, ssh, repositoryHolds, metrics },
+    ...{ options, app, pool, gitServer, changes, browse, ssh, repositoryHolds, metrics },
     url: settings.runner ? await server.listenForRunner() : http,
     signal: background.signal,
     starting,
@@ -322,6 +320,7 @@ type WorkParts = {
   app: App
   pool: ObjectPool
   gitServer: GitServer
+  changes: Changes
   browse: Browse
   ssh: Awaited<ReturnType<GitServer['startSsh']>>
   repositoryHolds: RepositoryHolds
@@ -364,6 +363,7 @@ async function startWork(parts: WorkParts) {
   })
   starting.defer(runner.abandon)
   const working = starting.use(workflows.start(runner, pool))
+  const landing = starting.use(parts.changes.start())
   if (await workflows.hasWork()) runner.wake()
   const stopMs = settings.stopSeconds * 1000 * shareOfDeliveries
   const delivering = starting.use(webhooks.start({ onAttempt: metrics.attempted, stopMs }))
@@ -395,5 +395,5 @@ async function startWork(parts: WorkParts) {
       }),
   }
   starting.use(startSweeping(sweeps, log))
-  return { runner, loops: [maintaining, working, delivering] }
+  return { runner, loops: [maintaining, working, landing, delivering] }
 }

@@ -19,6 +19,7 @@ import {
   WaitingQuery,
 } from './change-schemas.ts'
 import type { Changes } from './changes.ts'
+import { QueueSchema } from './queue/queue-schemas.ts'
 import {
   CommentBody,
   CommentEditBody,
@@ -248,7 +249,8 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       summary: 'Land a change',
       description:
         'Lands the last version on its branch. It is a push, with the same rights, branch protections, journal, events ' +
-        'and undo. Permission: also `repo:read`.',
+        'and undo. If the branch has a queue, the change is put into that, and lands later: see `queued`, `queueNote` ' +
+        'and `state`. Permission: also `repo:read`.',
       permission: 'repo:write',
       // Its response shows what is in the repository.
       find(request: FindRequest<{ name: string }>) {
@@ -262,6 +264,34 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
         const write = { principal, repository: found, signal: clientSignal() }
         return changes.land(write, params.number, body)
       },
+    }),
+    route('DELETE', '/repos/:name/changes/:number/land', {
+      operationId: 'withdrawChange',
+      tag: 'changes',
+      summary: 'Take a change out of the queue',
+      description:
+        'By the user who has queued or proposed it, or one with the role `write`. Idempotent.',
+      permission: 'change:write',
+      find,
+      reply: { 200: ChangeDetailsSchema },
+      problems: [...openProblems, 'change_not_found', 'role_insufficient'],
+      handle: async ({ principal, found, params }) => {
+        await changes.queue.leave(principal, found, await changes.find(found, params.number))
+        return changes.get(principal, found, params.number)
+      },
+    }),
+    route('GET', '/repos/:name/queue', {
+      operationId: 'listQueue',
+      tag: 'changes',
+      summary: 'List the changes in the queue',
+      description:
+        'The changes that wait to land, by branch, and the commits that are tried: each is the branch with some of them. ' +
+        'A status that is required is to be reported for these commits.',
+      permission: 'repo:read',
+      find,
+      reply: { 200: Type.Array(QueueSchema) },
+      problems: [...openProblems],
+      handle: ({ found }) => changes.queue.list(found),
     }),
   ]
 }

@@ -4,6 +4,7 @@ import { MergeMethod } from '#git-server/api-writes/write-schemas.ts'
 import { named } from '#http/named-schemas.ts'
 import { PageQuery } from '#http/pagination.ts'
 import { descriptionMaxLength, titleMaxLength } from './proposals.ts'
+import { QueuedSchema } from './queue/queue-schemas.ts'
 import { VerdictSchema } from './review-schemas.ts'
 
 const states = ['open', 'landed', 'abandoned'] as const
@@ -89,6 +90,12 @@ export const LandBody = Type.Object(
         description: 'the message of a merge or squash; title and description by default',
         minLength: 1,
         maxLength: 65_536,
+      }),
+    ),
+    urgent: Type.Optional(
+      Type.Boolean({
+        description:
+          'whether it goes before the others in the queue, which tries it alone; requires the role `maintain`',
       }),
     ),
   },
@@ -182,6 +189,12 @@ export const ChangeDetailsSchema = named(
     verdicts: Type.Array(VerdictSchema, { description: 'what users say of it, oldest first' }),
     comments: field.integer('the number of its comments'),
     unresolvedThreads: field.integer('the number of its threads that are not resolved'),
+    hasQueue: Type.Boolean({ description: 'whether it lands through the queue of its branch' }),
+    queued: field.orNull(QueuedSchema, 'its place in the queue; null when it is not in it'),
+    queueNote: field.orNull(
+      Type.String(),
+      'why the queue has put it out, or that a run has failed at first; lines of a log require `workflow:read`',
+    ),
     missing: Type.Array(
       Type.Object({
         code: field.text('the code of the problem'),

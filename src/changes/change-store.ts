@@ -72,7 +72,7 @@ export type ChangeFilter = {
 type Waiter = { username: string; mayPush: boolean }
 
 /** The columns of a change in lists: descriptions may be long. */
-export type ListedChangeRow = Omit<ChangeRow, 'description'>
+export type ListedChangeRow = Omit<ChangeRow, 'description' | 'queueNote'>
 
 const listedColumns = [
   ...(['repositoryId', 'number', 'target', 'source', 'topic', 'title', 'state'] as const),
@@ -168,6 +168,21 @@ export async function countOpen(
     .where('state', '=', 'open')
     .executeTakeFirstOrThrow()
   return Number(count)
+}
+
+/** Reads changes of a repository by their numbers. */
+export async function listChangesByNumber(
+  db: Db,
+  repositoryId: string,
+  numbers: readonly number[],
+): Promise<ChangeRow[]> {
+  if (numbers.length === 0) return []
+  return db
+    .selectFrom('changes')
+    .selectAll()
+    .where('repositoryId', '=', repositoryId)
+    .where('number', 'in', numbers)
+    .execute()
 }
 
 export async function insertChange(tx: Db, row: ChangeRow): Promise<void> {

@@ -1,22 +1,19 @@
 import type { Static } from 'typebox'
+import { holds } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
-import type { Clock } from '#base/clock.ts'
-import type { Log } from '#base/log.ts'
 import { Problem } from '#base/problem.ts'
-import type { Database } from '#database/database.ts'
-import type { ChangeRow, ChangeVersionRow } from '#database/schema.ts'
-import type { Actor, Publish } from '#events/events.ts'
+import type { ChangeRow } from '#database/schema.ts'
+import type { Actor } from '#events/events.ts'
 import { gitCommands } from '#git/process/commands.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { isAncestor } from '#git/refs/ancestry.ts'
-import { versionName, zeroId } from '#git/refs/ref-name.ts'
+import { zeroId } from '#git/refs/ref-name.ts'
 import { branchPrefix, readRefs } from '#git/refs/refs.ts'
 import type { ApiWrite } from '#git-server/api-writes/api-push.ts'
 import type { ProposeCommit } from '#git-server/api-writes/create-commit.ts'
 import type { FindConflict } from '#git-server/api-writes/find-conflict.ts'
 import type { MergeBranch } from '#git-server/api-writes/merge-branch.ts'
 import type { ProposedCommitBody } from '#git-server/api-writes/write-schemas.ts'
-import type { CheckPush } from '#git-server/authorize-push/check-push.ts'
 import type {
   FindUnapproved,
   Landing,
@@ -26,32 +23,28 @@ import type {
 } from '#git-server/push/proposal.ts'
 import { invalid } from '#http/validation.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
+import type { Protections } from '#repositories/rights/protections.ts'
 import { groupsOf } from '#repositories/role-store.ts'
 import { createFindUnapproved } from './approvals.ts'
-import type {
-  ChangeBody,
-  ChangeDetailsSchema,
-  ChangeEditBody,
-  ChangeSchema,
-  LandBody,
-} from './change-schemas.ts'
+import type { ChangeBody, ChangeDetailsSchema, ChangeEditBody, LandBody } from './change-schemas.ts'
 import {
   type ChangeFilter,
   findChange,
-  type ListedChangeRow,
   listChanges,
   listChangeVersions,
   listFollowing,
   listWaiting,
   updateChange,
 } from './change-store.ts'
+import { branchOf, type ChangeView, toChange, toVersion } from './change-view.ts'
 import { type CompareVersions, createCompareVersions } from './compare-versions.ts'
-import { branchOf, createLandingNeeds } from './landing-needs.ts'
+import { createLandingNeeds } from './landing-needs.ts'
 import { changeClosed, requireLastVersion, withLockedChange } from './locked-change.ts'
-import { readProposed, requireFewOpen, urlOfChange } from './proposals.ts'
+import { readProposed, requireFewOpen } from './proposals.ts'
+import { createLandingQueue, type LandingQueue, requireQueueMethod } from './queue/queue.ts'
+import { type QueueWorkParts, startQueueWork } from './queue/queue-work.ts'
 import { createReview, type Review } from './review.ts'
 
-type Change = Static<typeof ChangeSchema>
 type ChangeDetails = Static<typeof ChangeDetailsSchema>
 
 /** Changes: commits that are proposed for branches, until they land there. */
@@ -62,10 +55,14 @@ export type Changes = {
   list: (
     repository: Repository,
     page: ChangeFilter & { before?: number | undefined; limit: number },
-  ) => Promise<Change[]>
+  ) => Promise<ChangeView[]>
   /** The changes that wait for a principal in the repositories that it can see, with their names; the last updated first. */
-  listWaiting: (principal: Principal, limit: number) => Promise<(Change & { repository: string })[]>
+  listWaiting: (
+    principal: Principal,
+    limit: number,
+  ) => Promise<(ChangeView & { repository: string })[]>
   review: Review
+  queue: LandingQueue
   findUnapproved: FindUnapproved
   /** Finds a change, as pushes have left it. Throws `change_not_found`. */
   find: (repository: Repository, number: string) => Promise<ChangeRow>
@@ -87,25 +84,23 @@ export type Changes = {
     number: string,
     body: Static<typeof ChangeEditBody>,
   ) => Promise<ChangeDetails>
-  /** Lands the last version on the branch. Throws what is missing, and the Problems of a merge. */
+  /** Starts the work on the queues. */
+  start: () => AsyncDisposable
+  /** Lands the last version on the branch, or puts it into the queue. Throws what is missing, and the Problems of a merge. */
   land: (write: ApiWrite, number: string, body: Static<typeof LandBody>) => Promise<ChangeDetails>
 }
 
-type Dependencies = {
-  db: Database
+type Dependencies = QueueWorkParts & {
   git: Git
-  publish: Publish
-  clock: Clock
-  log: Log
   baseUrl: () => string
-  proposals: Pick<Proposals, 'land'>
+  hasUnfinishedPushes: (repository: Repository) => Promise<boolean>
   pusherOf: (repository: Repository, ref: string, id: string) => Promise<Actor | undefined>
   makeVersion: (proposal: Proposal) => Promise<VersionNumber>
   mergeBranch: MergeBranch
   proposeCommit: ProposeCommit
   findConflict: FindConflict
-  checkPush: CheckPush
-  repositories: Pick<Repositories, 'roleOfUser' | 'namesOf'>
+  protections: Pick<Protections, 'listInForce'>
+  repositories: Pick<Repositories, 'roleOfUser' | 'namesOf' | 'reopen'>
 }
 
 type CatchUpOptions = {
@@ -125,15 +120,17 @@ export function createChanges(dependencies: Dependencies): Changes {
     baseUrl,
     proposals,
     pusherOf,
+    hasUnfinishedPushes,
     makeVersion,
     mergeBranch,
     proposeCommit,
   } = dependencies
 
   const review = createReview(dependencies)
+  const queue = createLandingQueue(dependencies)
   const { verdicts } = review
   const findUnapproved = createFindUnapproved({ db, git, verdicts, groupsOf })
-  const { missingFor, landingOf } = createLandingNeeds(dependencies)
+  const { missingFor, landingOf } = createLandingNeeds({ ...dependencies, hasQueue: queue.isFor })
 
   async function find(repository: Repository, number: string): Promise<ChangeRow> {
     const change = /^[1-9]\d{0,8}$/.test(number)
@@ -153,6 +150,8 @@ export function createChanges(dependencies: Dependencies): Changes {
     repository: Repository,
     number: string,
   ): Promise<ChangeDetails> {
+    // First, so that what is neither queued nor landed was put out.
+    const queued = await queue.find(repository, number)
     const change = await find(repository, number)
     const versions = await listChangeVersions(db, change)
     // Another request has made a version meanwhile.
@@ -164,6 +163,9 @@ export function createChanges(dependencies: Dependencies): Changes {
       versions: versions.map(toVersion),
       verdicts: await review.verdicts(change, versions),
       ...{ comments, unresolvedThreads: unresolved },
+      hasQueue: await queue.isFor(repository, change.target),
+      queued: change.state === 'open' ? queued : null,
+      queueNote: noteFor(principal, change),
       ...(await landingOf(principal, repository, change)),
     }
   }
@@ -187,6 +189,8 @@ export function createChanges(dependencies: Dependencies): Changes {
     // Each comparison takes a process of git.
     if (!hasMoved && !comparesTarget) return false
     if (await isAncestor(git, path, change.commitId, tip)) {
+      // It is about to be recorded as landed by the push.
+      if (await hasUnfinishedPushes(repository)) return false
       await recordLanded(actor, repository, { changes: [{ number, version }], commit: tip })
       return true
     }
@@ -242,6 +246,8 @@ export function createChanges(dependencies: Dependencies): Changes {
 
   return {
     review,
+    queue,
+    start: () => startQueueWork(dependencies),
     findUnapproved,
     compare: createCompareVersions({ db, git }),
     find,
@@ -333,13 +339,21 @@ export function createChanges(dependencies: Dependencies): Changes {
       return get(principal, repository, number)
     },
 
-    async land(write, number, { method, version, message }) {
+    async land(write, number, { method, version, message, urgent = false }) {
       const { principal, repository } = write
       const change = await find(repository, number)
       if (version !== undefined) requireLastVersion(change, version)
       const [first] = await missingFor(principal, repository, change)
       if (first) throw new Problem(first.code, first.detail)
       if (method === 'rebase') await refuseMerges(repository, change)
+      if (await queue.isFor(repository, change.target)) {
+        requireQueueMethod(method)
+        const wanted = { method, message: message ?? messageOf(change), isUrgent: urgent }
+        await queue.enter(principal, repository, change, wanted)
+        return get(principal, repository, number)
+      }
+      if (urgent)
+        throw invalid([{ pointer: '/urgent', detail: 'has no effect: the branch has no queue.' }])
       const hasMessage = method === 'merge' || method === 'squash'
       const landing = { changes: [{ number: change.number, version: change.version }] }
       const made = await mergeBranch(
@@ -362,31 +376,12 @@ function emptyTitle(): Problem {
   return invalid([{ pointer: '/title', detail: 'must have a character that is visible.' }])
 }
 
+/** What the queue says of a change; the lines of a log only to those who may read it. */
+function noteFor(principal: Principal, { queueNote }: ChangeRow): string | null {
+  const [first = ''] = queueNote.split('\n')
+  return (holds(principal, 'workflow:read') ? queueNote : first) || null
+}
+
 function messageOf({ title, description, number }: ChangeRow): string {
   return `${title}\n\n${description === '' ? '' : `${description}\n\n`}Change: ${number}\n`
-}
-
-function toChange(
-  row: ListedChangeRow,
-  repository: Pick<Repository, 'name'>,
-  baseUrl: string,
-): Change {
-  const { number, title, state, username, version, createdAt, updatedAt, closedAt, closedBy } = row
-  const { topic } = row
-  return {
-    ...{ number, title, state, username, version, createdAt, updatedAt, closedAt, closedBy },
-    target: branchOf(row),
-    source: row.source === '' ? null : row.source.slice(branchPrefix.length),
-    topic: topic.startsWith('topic:') ? topic.slice('topic:'.length) : topic || null,
-    commit: row.commitId,
-    ref: versionName(row),
-    url: urlOfChange(baseUrl, repository, number),
-    landedCommit: row.landedId,
-    pushId: row.pushId,
-  }
-}
-
-function toVersion({ number, version, commitId, baseId, username, createdAt }: ChangeVersionRow) {
-  const ref = versionName({ number, version })
-  return { version, ref, commit: commitId, base: baseId, username, createdAt }
 }

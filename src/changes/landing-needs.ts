@@ -6,19 +6,26 @@ import type { ChangeRow } from '#database/schema.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { isAncestor } from '#git/refs/ancestry.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
-import { branchPrefix, readRefs } from '#git/refs/refs.ts'
+import { readRefs } from '#git/refs/refs.ts'
 import type { FindConflict } from '#git-server/api-writes/find-conflict.ts'
 import type { CheckPush } from '#git-server/authorize-push/check-push.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import type { ChangeDetailsSchema } from './change-schemas.ts'
+import { branchOf } from './change-view.ts'
 import { changeClosed } from './locked-change.ts'
 
 type ChangeDetails = Static<typeof ChangeDetailsSchema>
 
-type Dependencies = { git: Git; checkPush: CheckPush; findConflict: FindConflict }
+type Dependencies = {
+  git: Git
+  checkPush: CheckPush
+  findConflict: FindConflict
+  /** Whether changes land on a branch through its queue. */
+  hasQueue: (repository: Repository, target: string) => Promise<boolean>
+}
 
 /** What changes need for landing, for a caller at this moment. */
-export function createLandingNeeds({ git, checkPush, findConflict }: Dependencies) {
+export function createLandingNeeds({ git, checkPush, findConflict, hasQueue }: Dependencies) {
   /** What is missing for landing a change, and the methods by which it can land. */
   async function landingOf(
     principal: Principal,
@@ -30,13 +37,14 @@ export function createLandingNeeds({ git, checkPush, findConflict }: Dependencie
     const { path } = repository
     const tip = (await readRefs(path, [target])).get(target) ?? zeroId
     if (state !== 'open' || tip === zeroId) return { missing, methods: [] }
+    const isForQueue = await hasQueue(repository, target)
     const isForward = await isAncestor(git, path, tip, commitId)
     const landing = { changes: [{ number, version }] }
-    const made = { ref: target, change: 'update', landing } as const
+    const made = { ref: target, change: 'update', landing, isForQueue } as const
     const [ofNew] = await checkPush(principal, repository, [made])
     // Only a commit that exists can have runs and statuses.
     const isOfCommit = problemsOf(ofNew).some(({ code }) => requiredOfCommits.has(code))
-    const forward = isForward ? (['fast-forward'] as const) : []
+    const forward = isForward && !isForQueue ? (['fast-forward'] as const) : []
     if (isOfCommit) {
       if (!isForward) missing.push(toMissing(rebaseRequired(change)))
       return { missing, methods: [...forward] }
@@ -67,8 +75,9 @@ export function createLandingNeeds({ git, checkPush, findConflict }: Dependencie
       // A merge makes a commit that does not exist yet.
       const isForward = await isAncestor(git, repository.path, tip, commitId)
       const landing = { changes: [{ number, version }] }
-      const commit = isForward ? commitId : undefined
-      const intended = { ref: target, change: 'update', commit, landing } as const
+      const isForQueue = await hasQueue(repository, target)
+      const commit = isForward && !isForQueue ? commitId : undefined
+      const intended = { ref: target, change: 'update', commit, landing, isForQueue } as const
       const [refusal] = await checkPush(principal, repository, [intended])
       if (refusal) missing.push(refusal)
     }
@@ -93,6 +102,3 @@ function rebaseRequired(change: ChangeRow): Problem {
 }
 
 const toMissing = ({ code, message }: Problem) => ({ code, detail: message })
-
-/** The name of the branch that a change is for. */
-export const branchOf = ({ target }: Pick<ChangeRow, 'target'>) => target.slice(branchPrefix.length)

@@ -27,6 +27,7 @@ import {
   updateChange,
 } from './change-store.ts'
 import { patchIdOf } from './patch-id.ts'
+import { deleteQueued } from './queue/queued-store.ts'
 
 type Dependencies = {
   publish: Publish
@@ -180,7 +181,7 @@ export function createProposals({
         await insertChange(tx, {
           ...{ ...id, target, source, topic, title, description, username, version, commitId },
           ...{ state: 'open', createdAt: now, updatedAt: now },
-          ...{ closedAt: null, closedBy: null, landedId: null, pushId: null },
+          ...{ closedAt: null, closedBy: null, landedId: null, pushId: null, queueNote: '' },
         })
       } else await updateChange(tx, id, { version, commitId, updatedAt: now })
       const change = (await findChange(tx, id)) ?? proposal
@@ -199,17 +200,18 @@ export function createProposals({
       await publish(tx, now, [{ kind, actor, repositoryId: repository.id, data }])
     },
 
-    async land(tx, { repositoryId, actor, changes, pushId, commit, now }): Promise<Event[]> {
+    async land(tx, { repositoryId, changes, pushId, commit, now, ...landed }): Promise<Event[]> {
       const events: Event[] = []
-      for (const { number, version } of changes) {
+      for (const { number, version, by: actor = landed.actor, note = '' } of changes) {
         const change = await lockChange(tx, { repositoryId, number })
         if (change?.state !== 'open') continue
         await updateChange(tx, change, {
           ...{ state: 'landed', updatedAt: now, closedAt: now, closedBy: actor.username },
-          ...{ landedId: commit, pushId },
+          ...{ landedId: commit, pushId, queueNote: note },
         })
+        await deleteQueued(tx, change)
         const { target, title } = change
-        const data = { number, target, version, commit, pushId, title }
+        const data = { number, target, version, commit, pushId, title, note }
         events.push({ kind: 'change.landed', actor, repositoryId, data })
       }
       return events

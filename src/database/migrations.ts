@@ -1136,6 +1136,42 @@ const changesByUser: Migration = () => [
   "create index changes_by_user on changes (username, updated_at) where state = 'open'",
 ]
 
+// Changes that wait for their turn to land, and the branches with such changes.
+const landingQueue: Migration = ({ milliseconds }) => [
+  'alter table protections add column queue integer not null default 0',
+  "alter table changes add column queue_note text not null default ''",
+  `create table queued_changes (
+    repository_id text not null,
+    number        integer not null,
+    id            text not null,
+    target        text not null,
+    version       integer not null,
+    method        text not null,
+    message       text not null,
+    actor_kind    text not null,
+    actor_id      text not null,
+    username      text not null,
+    urgent        integer not null,
+    standing      text not null,
+    failures      integer not null,
+    detail        text not null,
+    queued_at     ${milliseconds} not null,
+    primary key (repository_id, number),
+    foreign key (repository_id, number) references changes (repository_id, number) on delete cascade
+  )`,
+  `create table branch_queues (
+    repository_id text not null references repositories (id) on delete cascade,
+    target        text not null,
+    size          integer not null,
+    work          text not null,
+    revision      integer not null,
+    arrivals      integer not null,
+    worker        text not null,
+    work_until    ${milliseconds} not null,
+    primary key (repository_id, target)
+  )`,
+]
+
 /**
  * All migrations, and for each whether servers that do not know it can run on. One that `adds` has only new tables, and new
  * columns that may be left out, and these servers break no rule by ignoring them. After one that `changes` they must stop:
@@ -1206,6 +1242,7 @@ const list: [migration: Migration, kind: 'adds' | 'changes'][] = [
   [reviewRules, 'changes'],
   [restrictedRuns, 'changes'],
   [changesByUser, 'adds'],
+  [landingQueue, 'changes'],
 ]
 
 /** The version of a database is the number of migrations that were applied. */

@@ -56,6 +56,8 @@ export type Schema = {
   commitStatuses: CommitStatusRow
   changes: ChangeRow
   changeVersions: ChangeVersionRow
+  queuedChanges: QueuedChangeRow
+  branchQueues: BranchQueueRow
   changeComments: ChangeCommentRow
   changeVerdicts: ChangeVerdictRow
   jobTokens: JobTokenRow
@@ -387,6 +389,8 @@ export type ProtectionRow = {
   approvals: number
   /** Whether owners of paths must approve: 0 or 1. */
   codeOwners: number
+  /** Whether changes land through the queue: 0 or 1. */
+  queue: number
 }
 
 export type CollaboratorRow = {
@@ -530,6 +534,52 @@ export type ChangeRow = {
   /** The commit of the branch that landed it, and the push. */
   landedId: string | null
   pushId: string | null
+  /** What the queue says of it last, in a sentence; empty for nothing. */
+  queueNote: string
+}
+
+/** A change in the queue of its branch. */
+export type QueuedChangeRow = {
+  repositoryId: string
+  number: number
+  /** Sorts after those of earlier entries. */
+  id: string
+  target: string
+  version: number
+  method: 'merge' | 'squash' | 'rebase'
+  message: string
+  /** The token that has put it into the queue, as a principal, and its user. */
+  actorKind: 'token' | 'workload'
+  actorId: string
+  username: string
+  /** Whether it goes before the others: 0 or 1. */
+  urgent: number
+  /**
+   * What trials say of it: nothing, that it has failed together with others, that it is to be tried alone, or that it has
+   * succeeded.
+   */
+  standing: 'new' | 'questioned' | 'suspect' | 'proven'
+  /** How often it has failed alone, and how it has at last, in lines. */
+  failures: number
+  detail: string
+  queuedAt: number
+}
+
+/** A branch with a queue that is not empty. */
+export type BranchQueueRow = {
+  repositoryId: string
+  target: string
+  /** How many changes are tried together at most. */
+  size: number
+  /** JSON: see changes/queue/trial.ts. */
+  work: string
+  /** Counts the updates of the row, so that only the node that read it last changes it. */
+  revision: number
+  /** Counts the changes that have come. */
+  arrivals: number
+  /** The node that works on it, and until when others leave it alone; empty for none. */
+  worker: string
+  workUntil: number
 }
 
 /** A version of a change. */
@@ -761,7 +811,7 @@ export type InstanceRow = {
 }
 
 /** The ways to change refs. */
-export type Via = 'http' | 'ssh' | 'api' | 'undo'
+export type Via = 'http' | 'ssh' | 'api' | 'undo' | 'queue'
 
 /** The journal of pushes: the updates that were authorized and, once finalized, those that took effect. */
 export type PushRow = Selectable<PushTable>

@@ -335,7 +335,7 @@ onEachDatabase((fresh) => {
     const db = await database.open()
     const { id: repositoryId, ...site } = repositoryRow({ name: 'site' })
     await insertRepository(db, { id: repositoryId, ...site })
-    const rules = { owners: 'any', requires: '[]', approvals: 0, codeOwners: 0 } as const
+    const rules = { owners: 'any', requires: '[]', approvals: 0, codeOwners: 0, queue: 0 } as const
     for (const [createdAt, branch] of ['main', 'dev'].entries()) {
       const protection = { branch, createdAt, ...rules }
       assert.equal(await insertProtection(db, { scopeId: repositoryId, ...protection }), true)

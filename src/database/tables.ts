@@ -141,6 +141,8 @@ export const tables: readonly Table[] = [
     owner: 'changes',
     readers: forRunsOfVersions,
   },
+  { name: 'queued_changes', key: ['repository_id', 'number'], owner: 'changes' },
+  { name: 'branch_queues', key: ['repository_id', 'target'], owner: 'changes' },
   { name: 'change_comments', key: ['id'], owner: 'changes' },
   { name: 'change_verdicts', key: ['repository_id', 'number', 'username'], owner: 'changes' },
   { name: 'commit_statuses', key: ['id'], owner: 'workflows' },

@@ -66,7 +66,12 @@ export type EventData = {
     commit: string
     pushId: string | null
     title: string
+    /** What the queue says of it, in a sentence. */
+    note: string
   }
+  'change.queued': ChangeData & { version: number; method: string; urgent: boolean; title: string }
+  'change.unqueued': ChangeData & { version: number; reason: string; detail: string; title: string }
+  'queue.trial_started': { target: string; ref: string; commit: string; changes: number[] }
   workflow: WorkflowData
   'webhook.created': { webhookId: string; events: string[] } & InNamespace
   'webhook.updated': { webhookId: string; changed: string[] } & InNamespace
@@ -139,6 +144,7 @@ type ProtectionData = {
   requires: Json[]
   approvals: number
   codeOwners: boolean
+  queue: boolean
 }
 
 /** The name of the namespace of an event that is about all of its repositories. */
@@ -210,6 +216,9 @@ export const eventKinds = [
   'change.comment_updated',
   'change.verdict_given',
   'change.landed',
+  'change.queued',
+  'change.unqueued',
+  'queue.trial_started',
   'workflow',
   'webhook.created',
   'webhook.updated',

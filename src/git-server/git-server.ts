@@ -13,6 +13,7 @@ import { createApiWrites } from './api-writes/api-writes.ts'
 import type { ProposeCommit } from './api-writes/create-commit.ts'
 import type { FindConflict } from './api-writes/find-conflict.ts'
 import type { MergeBranch } from './api-writes/merge-branch.ts'
+import type { MergeChain } from './api-writes/merge-chain.ts'
 import { createGitEngine, type GitCounts } from './git-engine.ts'
 import { gitRoutes } from './http/git-routes.ts'
 import { lfsRoutes } from './lfs/lfs-routes.ts'
@@ -31,15 +32,21 @@ export type GitServer = Disposable & {
   defaultBranches: Pushes['defaultBranches']
   checkPush: Pushes['checkPush']
   pusherOf: Pushes['pusherOf']
+  hasUnfinishedPushes: Pushes['hasUnfinished']
   /** Makes a version of a change of a commit of the repository. */
   makeVersion: Pushes['makeVersion']
   mergeBranch: MergeBranch
   proposeCommit: ProposeCommit
   findConflict: FindConflict
+  mergeChain: MergeChain
+  /** Keeps commits that belong to no branch. */
+  commits: Pushes['commits']
+  /** Makes updates without a client's git. */
+  applyUpdates: Pushes['apply']
   /** The principal of a token of `git-lfs-authenticate`; undefined for any other token. */
   authenticateLfs: LfsTokens['authenticate']
   /** Finalizes or discards every unfinished push whose git has ended. */
-  finalizePushes: () => Promise<void>
+  finalizePushes: Pushes['sweep']
   /** Starts the SSH process; undefined when SSH is off. */
   startSsh: (options: SshOptions) => Promise<SshProcess | undefined>
   /** Periodic work, by its name in the log. */
@@ -133,10 +140,14 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     defaultBranches: pushes.defaultBranches,
     checkPush: pushes.checkPush,
     pusherOf: pushes.pusherOf,
+    hasUnfinishedPushes: pushes.hasUnfinished,
     makeVersion: pushes.makeVersion,
     mergeBranch: apiWrites.mergeBranch,
     proposeCommit: apiWrites.proposeCommit,
     findConflict: apiWrites.findConflict,
+    mergeChain: apiWrites.mergeChain,
+    commits: pushes.commits,
+    applyUpdates: pushes.apply,
     authenticateLfs: lfsTokens.authenticate,
     finalizePushes: pushes.sweep,
 
@@ -147,7 +158,7 @@ export function createGitServer(dependencies: Dependencies): GitServer {
     },
 
     sweeps: {
-      'push clean-up': pushes.sweep,
+      'push clean-up': () => pushes.sweep(),
       'retained commit expiry': pushes.expire,
       'push journal pruning': pushes.prune,
     },

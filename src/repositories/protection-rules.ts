@@ -24,6 +24,8 @@ export type ProtectionRules = {
   approvals: number
   /** Whether a change needs the approval of an owner of each path that it touches, by CODEOWNERS. */
   codeOwners: boolean
+  /** Whether changes land through the queue of the branch, which tries them before the branch moves. */
+  queue: boolean
 }
 
 /** Rules that a request gives; it leaves the others as they are. */
@@ -35,6 +37,7 @@ export const firstRules: ProtectionRules = {
   requires: [],
   approvals: 0,
   codeOwners: false,
+  queue: false,
 }
 
 export function changeRules(rules: ProtectionRules, wanted: WantedRules): ProtectionRules {
@@ -43,17 +46,19 @@ export function changeRules(rules: ProtectionRules, wanted: WantedRules): Protec
     requires: wanted.requires ?? rules.requires,
     approvals: wanted.approvals ?? rules.approvals,
     codeOwners: wanted.codeOwners ?? rules.codeOwners,
+    queue: wanted.queue ?? rules.queue,
   }
 }
 
 type RuleColumns = Omit<ProtectionRow, 'scopeId' | 'branch' | 'createdAt'>
 
 export function toRuleColumns(rules: ProtectionRules): RuleColumns {
-  const { requires, codeOwners, ...others } = toRuleValues(rules)
-  return { ...others, requires: JSON.stringify(requires), codeOwners: Number(codeOwners) }
+  const { requires, codeOwners, queue, ...others } = toRuleValues(rules)
+  const flags = { codeOwners: Number(codeOwners), queue: Number(queue) }
+  return { ...others, ...flags, requires: JSON.stringify(requires) }
 }
 
-function toRules({ owners, requires, approvals, codeOwners }: RuleColumns): ProtectionRules {
+function toRules({ owners, requires, approvals, codeOwners, queue }: RuleColumns): ProtectionRules {
   // Only `toRuleColumns` writes it.
   const values: RequirementValue[] = JSON.parse(requires)
   return {
@@ -61,13 +66,14 @@ function toRules({ owners, requires, approvals, codeOwners }: RuleColumns): Prot
     requires: values.map(toRequirement),
     approvals,
     codeOwners: codeOwners !== 0,
+    queue: queue !== 0,
   }
 }
 
 /** The rules in the API and in events. */
 export function toRuleValues({ requires, ...others }: ProtectionRules) {
-  const { owners, approvals, codeOwners } = others
-  return { owners, requires: requires.map(toRequirementValue), approvals, codeOwners }
+  const { owners, approvals, codeOwners, queue } = others
+  return { owners, requires: requires.map(toRequirementValue), approvals, codeOwners, queue }
 }
 
 /** A protection of the branches or tags that match a pattern. */

@@ -75,6 +75,8 @@ export type CandidateCommit = {
 export type Missing = {
   /** Whether it is a run of its workflow file, the file that it needs, or a status. */
   kind: 'run' | 'file' | 'status'
+  /** When a status was reported that has failed, in milliseconds; undefined for one that is awaited. */
+  failedAt?: number | undefined
   /** The object of "needs". */
   what: string
   /** In a sentence, how the commit gets it. */

@@ -2,33 +2,14 @@ import type { Static } from 'typebox'
 import type { LoggedEvent } from '#api/event-log/event-routes.ts'
 import { shortRef } from '#base/short-ref.ts'
 import type { EventData } from '#events/events.ts'
+import { changeSentences } from './change-sentences.ts'
 import { counted, shortId } from './display-text.ts'
-import type { IconName } from './icons.ts'
 import type { Links } from './links.ts'
 import { type Html, html } from './render/html.ts'
 import { describeState } from './run-states.ts'
+import { type Describe, type EventSentence, link, type SentencePart } from './sentence-parts.ts'
 
 type Logged = Static<typeof LoggedEvent>
-
-/** Text, or a name in it, which may lead to its page. */
-type SentencePart = string | { text: string; href?: string }
-
-/** An event in words, with the icon and the tone that go with it. */
-export type EventSentence = {
-  icon: IconName
-  tone: '' | 'good' | 'bad' | 'busy'
-  parts: SentencePart[]
-}
-
-type Describe<K extends keyof EventData> = (
-  data: EventData[K],
-  about: { who: SentencePart; repository: SentencePart; of: (path: string) => string | undefined },
-) => { icon: IconName; tone?: EventSentence['tone']; parts: SentencePart[] }
-
-const verdictVerbs: Record<string, string> = {
-  approve: ' approved ',
-  'request-changes': ' requested changes to ',
-}
 
 /** Says what an event is: `ada pushed to main of site`. */
 export function toSentence(event: Logged, to: Links): EventSentence {
@@ -187,73 +168,7 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
       ...[link(shortId(commit), of(`commit/${commit}`)), ' of ', repository],
     ],
   }),
-  'change.opened': ({ number, title }, { who, repository, of }) => ({
-    icon: 'commit',
-    parts: [
-      who,
-      ' proposed ',
-      link(`change ${number}`, of(`changes/${number}`)),
-      ' of ',
-      repository,
-      `: ${title}`,
-    ],
-  }),
-  'change.version_added': ({ number, version, title }, { who, repository, of }) => ({
-    icon: 'commit',
-    parts: [
-      ...[who, ` pushed version ${version} of `, link(`change ${number}`, of(`changes/${number}`))],
-      ...[' of ', repository, `: ${title}`],
-    ],
-  }),
-  'change.updated': ({ number, changed, state, title }, { who, repository, of }) => {
-    const verb = !changed.includes('state') ? 'edited' : state === 'open' ? 'reopened' : 'abandoned'
-    return {
-      icon: 'commit',
-      parts: [
-        who,
-        ` ${verb} `,
-        link(`change ${number}`, of(`changes/${number}`)),
-        ' of ',
-        repository,
-        `: ${title}`,
-      ],
-    }
-  },
-  'change.commented': ({ number }, { who, repository, of }) => ({
-    icon: 'commit',
-    parts: [
-      who,
-      ' commented on ',
-      link(`change ${number}`, of(`changes/${number}`)),
-      ' of ',
-      repository,
-    ],
-  }),
-  'change.comment_updated': ({ number, resolved }, { who, repository, of }) => ({
-    icon: 'commit',
-    parts: [
-      ...[who, resolved ? ' resolved a thread of ' : ' edited or reopened a comment on '],
-      ...[link(`change ${number}`, of(`changes/${number}`)), ' of ', repository],
-    ],
-  }),
-  'change.verdict_given': ({ number, version, verdict }, { who, repository, of }) => ({
-    icon: 'commit',
-    parts: [
-      ...[who, verdictVerbs[verdict] ?? ' withdrew a verdict on '],
-      ...[
-        link(`change ${number}`, of(`changes/${number}`)),
-        `, version ${version}, of `,
-        repository,
-      ],
-    ],
-  }),
-  'change.landed': ({ number, target, title }, { who, repository, of }) => ({
-    icon: 'commit',
-    parts: [
-      ...[who, ' landed ', link(`change ${number}`, of(`changes/${number}`)), ' of ', repository],
-      ` on ${shortRef(target)}: ${title}`,
-    ],
-  }),
+  ...changeSentences,
   workflow: ({ action, number, attempt, conclusion, name }, { repository, of }) => {
     const run = link(`Run ${number}`, of(`runs/${number}`))
     const ofAttempt = attempt > 1 ? `, attempt ${attempt},` : ''
@@ -353,10 +268,6 @@ const sentences: { [K in keyof EventData]: Describe<K> } = {
     icon: 'key',
     parts: [who, ' deleted the trust rule ', { text: name }, ' of ', repository],
   }),
-}
-
-function link(text: string, href: string | undefined): SentencePart {
-  return href === undefined ? { text } : { text, href }
 }
 
 const webhookFields: Record<string, string> = {

@@ -41,15 +41,17 @@ import { createRunnerService } from './runners/runner-service.ts'
 import { runRoutes } from './runs/run-routes.ts'
 import { createRuns } from './runs/runs.ts'
 import { type AwaitedRuns, createAwaitedRuns } from './starting/awaited-runs.ts'
+import { type CandidateRuns, createCandidateRuns } from './starting/candidate-runs.ts'
 import { createFollowRun } from './starting/follow-run.ts'
-import { createPlanCandidate, type PlanCandidate } from './starting/plan-candidate.ts'
+import { createPlanCandidate } from './starting/plan-candidate.ts'
 import { createPlanPush } from './starting/plan-push.ts'
-import { createQueueRuns, type QueueRuns } from './starting/planned-runs.ts'
+import { createQueueRuns } from './starting/planned-runs.ts'
 import { createTriggers } from './starting/triggers.ts'
 import { createFindMissing } from './statuses/missing-requirement.ts'
 import { createFindRuleWarnings } from './statuses/rule-warnings.ts'
 import { statusRoutes } from './statuses/status-routes.ts'
 import { createStatuses } from './statuses/statuses.ts'
+import { createDescribeFailure } from './views/describe-failure.ts'
 import { createLogReader } from './views/run-logs.ts'
 import { createRunViews, type RunAtEvent } from './views/run-view.ts'
 import { startWorkflowLoop } from './workflow-loop.ts'
@@ -77,8 +79,8 @@ export type Workflows = {
   findRuleWarnings: FindRuleWarnings
   /** Runs workflows at commits of a push that is not accepted unless the runs succeed. */
   runAwaited: AwaitedRuns['run']
-  planCandidate: PlanCandidate
-  queueRuns: QueueRuns
+  /** The runs of commits that may become a branch's. */
+  candidateRuns: CandidateRuns
   /** Ends the runs of a repository that is about to be deleted. */
   endRuns: (repositoryId: string) => Promise<void>
   /** Whether a run is queued. */
@@ -133,7 +135,12 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     settings.pages
       ? `${baseUrl()}/r/${name}/runs/${number}`
       : `${baseUrl()}${apiPathOf(name)}/workflows/${id}`
-  const followRun = createFollowRun({ db, changes, views, urlOf: urlOfRun })
+  const describeFailure = createDescribeFailure({ views, urlOf: urlOfRun })
+  const followRun = createFollowRun({ db, changes, describeFailure, urlOf: urlOfRun })
+  const findMissing = createFindMissing(db)
+  const candidateRuns = createCandidateRuns({
+    ...{ ...parts, planCandidate, queueRuns, findMissing, describeFailure },
+  })
   const awaitedRuns = createAwaitedRuns({ ...parts, planPush, followRun })
   const rights = createRunRights(dependencies)
   const runnerService = createRunnerService({
@@ -203,13 +210,12 @@ export function createWorkflows(dependencies: Dependencies): Workflows {
     refreshJob: ({ tokenHash = '' }) => principalOfJob(tokenHash),
 
     describeRun: views.atEvent,
-    findMissing: createFindMissing(db),
+    findMissing,
     findRuleWarnings: createFindRuleWarnings(parts),
 
     runAwaited: awaitedRuns.run,
 
-    planCandidate,
-    queueRuns,
+    candidateRuns,
 
     async endRuns(repositoryId) {
       await shells.endOf(repositoryId)

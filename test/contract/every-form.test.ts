@@ -135,6 +135,7 @@ test('a form is shown to all whom the API allows what it does, and to no others'
     'changes/:number/files/comments/:id/reopen',
     'changes/:number/reopen',
     'changes/:number/verdict',
+    'changes/:number/withdraw',
     'runs/:number/approve',
     'runs/:number/rerun',
     'webhooks/:id/enable',
@@ -207,8 +208,12 @@ test('what destroys asks once, in the page, and what can be undone does not ask'
   const unseen = actions.filter((one) => destroys(one) && !seen.has(one.path))
   assert.deepEqual(
     unseen.map(({ path }) => path),
-    // Of delegated tokens, which others than administrators see, and of imports.
-    ['/r/:name/cancel-import', '/-/tokens/delegated/:id/delete'],
+    // Of delegated tokens, which others than administrators see, of imports, and of changes in a queue.
+    [
+      '/r/:name/cancel-import',
+      '/-/tokens/delegated/:id/delete',
+      '/r/:name/changes/:number/withdraw',
+    ],
   )
 })
 

@@ -75,6 +75,15 @@ async function makeChange(owner: Client): Promise<Record<string, string>> {
   return { change: String(body.number) }
 }
 
+/** A change in the queue. */
+async function makeQueued(owner: Client): Promise<Record<string, string>> {
+  const made = await makeChange(owner)
+  const rules = { queue: true, requires: [{ status: 'ci' }] }
+  await owner.put('/repos/site/protections/branches/main', rules)
+  await owner.post(`/repos/site/changes/${made.change}/land`, { method: 'merge' })
+  return made
+}
+
 /** A change that another user has proposed. */
 async function makeForeignChange(owner: Client): Promise<Record<string, string>> {
   await makeTopic(owner)
@@ -412,6 +421,11 @@ const ownExamples: Record<string, Example> = {
     body: { method: 'merge' },
     prepare: makeChange,
   },
+  'DELETE /repos/:name/changes/:number/land': {
+    path: '/repos/site/changes/{change}/land',
+    prepare: makeQueued,
+  },
+  'GET /repos/:name/queue': { path: '/repos/site/queue', prepare: makeQueued },
   'GET /repos/:name/statuses': {
     path: '/repos/site/statuses?commits={commit}',
     prepare: makePush,

@@ -158,7 +158,7 @@ for (const place of ['in a pipe', 'on a terminal'] as const)
       )
       assert.match(
         await inClone('protections', 'list', '--warnings'),
-        /^PATTERN .*\nrelease\/\* +fast-forward +0 +false +\S+ci\.yml; status: ci\/build by ci-bot\n/,
+        /^PATTERN .*\nrelease\/\* +fast-forward +0 +false +false +\S+ci\.yml; status: ci\/build by ci-bot\n/,
       )
       assert.equal(
         await svc('protections', 'add', 'tour', 'v*', '--tag'),
@@ -420,7 +420,25 @@ steps:
       assert.match(await refused('proposals', '1'), /The branch change\/1 has other commits/)
       assert.match(await fetch('1', '2', '--detach'), /^HEAD is at version 2 /m)
       assert.match(await refused('1', '9'), /has no version 9/)
-      const landed = await svc('changes', 'land', 'proposals', '1', '--method', 'rebase')
+      await svc(
+        'protections',
+        'add',
+        'proposals',
+        'main',
+        '--queue',
+        'on',
+        '--requires',
+        'status: x',
+      )
+      const land = ['changes', 'land', 'proposals', '1', '--method', 'rebase'] as const
+      assert.equal(await svc(...land, '--urgent'), 'Change 1 is in the queue of main.\n')
+      assert.match(await svc('changes', 'queue', 'proposals'), /^main +1 +1 .* rebase +true /m)
+      assert.equal(
+        await svc('changes', 'withdraw', 'proposals', '1'),
+        'Change 1 is not in the queue.\n',
+      )
+      await svc('protections', 'remove', 'proposals', 'main')
+      const landed = await svc(...land)
       assert.match(landed, /^Change 1 has landed: main is now [0-9a-f]{40}\.\n$/)
     })
 

@@ -93,6 +93,14 @@ test('every change is an event, numbered in order, with its actor', async () => 
   await owner.patch(`/repos/page/changes/1/comments/${comment.id}`, { resolved: true })
   const verdict = { verdict: 'approve', version: 2 }
   await reviewer.put('/repos/page/changes/1/verdict', verdict)
+  await owner.put('/repos/page/protections/branches/main', {
+    queue: true,
+    requires: [{ status: 'x' }],
+  })
+  await owner.post('/repos/page/changes/1/land', { method: 'merge' })
+  await until('a trial', async () => (await owner.get('/repos/page/queue')).body[0]?.trials[0])
+  await owner.delete('/repos/page/changes/1/land')
+  await owner.delete('/repos/page/protections/branches/main')
   await owner.post('/repos/page/changes/1/land', { method: 'merge' })
   const { body: run } = await owner.post('/repos/page/workflows', { branch: 'flows' })
   await (await mustClaim(service.admin)).report(...wholeRun())
@@ -144,7 +152,8 @@ test('every change is an event, numbered in order, with its actor', async () => 
         'status.reported',
         ...['push', 'change.opened', 'push', 'change.version_added', 'change.updated'],
         ...['change.commented', 'change.comment_updated', 'change.verdict_given'],
-        ...['push', 'change.landed'],
+        ...['protection.added', 'change.queued', 'queue.trial_started', 'change.unqueued'],
+        ...['protection.removed', 'push', 'change.landed'],
         'workflow',
         'workflow',
         'workflow',

@@ -433,6 +433,21 @@ const trials: Record<string, Trial> = {
       agent.refusal('land_change', { repository: name, change: '999', method: 'squash' }),
     code: 'change_not_found',
   },
+  list_queue: {
+    async succeed(scene) {
+      assert.deepEqual(await scene.agent.use('list_queue', { repository: scene.name }), [])
+    },
+    refuse: ({ agent }) => agent.refusal('list_queue', { repository: 'absent' }),
+    code: 'repository_not_found',
+  },
+  withdraw_change: {
+    async succeed(scene) {
+      await scene.agent.use('withdraw_change', await proposeChange(scene))
+    },
+    refuse: ({ agent, name }) =>
+      agent.refusal('withdraw_change', { repository: name, change: '999' }),
+    code: 'change_not_found',
+  },
   list_caches: {
     async succeed(scene) {
       await makeFiles(scene)

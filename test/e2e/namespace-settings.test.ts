@@ -278,7 +278,7 @@ test('the protections of a namespace hold in all its repositories, besides their
   const { body: listed } = await as('read').get(`${at}/protections/branches`)
   const rule = {
     ...{ pattern: 'release/*', owners: 'fast-forward', requires: [] },
-    ...{ approvals: 0, codeOwners: false },
+    ...{ approvals: 0, codeOwners: false, queue: false },
   }
   assert.deepEqual(listed, { branches: [], rules: [], inherited: [{ ...rule, namespace: 'acme' }] })
   await as('admin').post('/repos', { name: 'plain' })

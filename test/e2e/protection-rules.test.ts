@@ -43,7 +43,9 @@ test('tags are protected like branches, independently of them', async () => {
   const { body } = await owner.put('/repos/site/protections/tags/v*')
   assert.deepEqual(body, {
     tags: ['v*'],
-    rules: [{ pattern: 'v*', owners: 'any', requires: [], approvals: 0, codeOwners: false }],
+    rules: [
+      { pattern: 'v*', owners: 'any', requires: [], approvals: 0, codeOwners: false, queue: false },
+    ],
   })
   const branches = await owner.get('/repos/site/protections/branches')
   assert.deepEqual(branches.body, { branches: [], rules: [] })
@@ -167,7 +169,7 @@ test('rules that are not given stay, and those that make no sense are refused', 
     pattern: 'kept',
     owners: 'fast-forward',
     requires: ['.svc/workflows/ci.yml'],
-    ...{ approvals: 0, codeOwners: false },
+    ...{ approvals: 0, codeOwners: false, queue: false },
   })
   const { body: events } = await owner.get('/events?kind=protection.added,protection.changed')
   assert.deepEqual(

@@ -40,6 +40,7 @@ const walkers: Record<string, string> = {
   push: 'push-fault-points.test.ts',
   'small-push': 'push-fault-points.test.ts',
   proposal: 'push-fault-points.test.ts',
+  queue: 'queue-load.test.ts',
   'shared-push': 'shared-push-fault-points.test.ts',
   undo: 'push-fault-points.test.ts',
   'default-branch': '../e2e/default-branch.test.ts',

@@ -93,6 +93,7 @@ const protection = (pattern: string) => ({
   namespace: null,
   requires: [],
   approvals: 0,
+  queue: false,
   codeOwners: false,
 })
 /** Creates and deletes refs in a repository with as many others. */

@@ -33,11 +33,11 @@ export const sampleData: EventData = {
   'repository.purged': { name: 'site', ownerUsername: 'ada' },
   'protection.added': {
     ...{ branch: 'main', tag: null, owners: 'any', requires: [] },
-    ...{ approvals: 1, codeOwners: true },
+    ...{ approvals: 1, codeOwners: true, queue: true },
   },
   'protection.changed': {
     ...{ branch: null, tag: 'v*', owners: 'none', requires: ['ci.yml'] },
-    ...{ approvals: 0, codeOwners: false },
+    ...{ approvals: 0, codeOwners: false, queue: false },
   },
   'protection.removed': { branch: 'main', tag: null },
   'collaborator.added': { username: 'grace', role: 'write' },
@@ -82,7 +82,19 @@ export const sampleData: EventData = {
   },
   'change.landed': {
     ...{ number: 7, target: 'refs/heads/main', version: 2 },
-    ...{ commit: 'a'.repeat(40), pushId: 'p', title: 'Add a gate' },
+    ...{ commit: 'a'.repeat(40), pushId: 'p', title: 'Add a gate', note: '' },
+  },
+  'change.queued': {
+    ...{ number: 7, target: 'refs/heads/main', version: 2 },
+    ...{ method: 'squash', urgent: true, title: 'Add a gate' },
+  },
+  'change.unqueued': {
+    ...{ number: 7, target: 'refs/heads/main', version: 2 },
+    ...{ reason: 'failed', detail: 'Run 3 (ci) ended with failure.', title: 'Add a gate' },
+  },
+  'queue.trial_started': {
+    ...{ target: 'refs/heads/main', ref: 'refs/changes/queue/b/1' },
+    ...{ commit: 'a'.repeat(40), changes: [7, 8] },
   },
   'lfs_lock.created': { lockId: 'l', path: 'art/logo.psd', username: 'ada' },
   'lfs_lock.deleted': { lockId: 'l', path: 'art/logo.psd', username: 'ada' },

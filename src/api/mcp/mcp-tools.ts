@@ -407,8 +407,26 @@ export const mcpTools: McpTool[] = [
     name: 'land_change',
     title: 'Land a change',
     description:
-      'Lands the last version of a change on its branch. It is a push, which undo_push can undo.',
+      'Lands the last version of a change on its branch. It is a push, which undo_push can undo. If the branch has a ' +
+      'queue, it lands later: see list_queue and get_change.',
     operationId: 'landChange',
+    effect: 'changes',
+    pathArguments: { name: repository, number: change },
+  },
+  {
+    name: 'list_queue',
+    title: 'List the changes in the queue',
+    description:
+      'Lists the changes that wait to land on branches with a queue, and the commits that are tried.',
+    operationId: 'listQueue',
+    effect: 'reads',
+    pathArguments: { name: repository },
+  },
+  {
+    name: 'withdraw_change',
+    title: 'Take a change out of the queue',
+    description: 'Takes a change out of the queue of its branch. It stays open.',
+    operationId: 'withdrawChange',
     effect: 'changes',
     pathArguments: { name: repository, number: change },
   },

@@ -164,10 +164,37 @@ export const changeOperations: ClientOperation[] = [
       '--method <method>': 'how (default: merge)',
       '--version <number>': 'the version that must be the last one',
       '--message -m <text>': 'the message of a merge or squash',
+      '--urgent': 'before the others in the queue',
     },
-    fill: ({ option }) => ({ method: option('method') ?? 'merge' }),
+    fill: ({ option, flag }) => ({
+      method: option('method') ?? 'merge',
+      ...(flag('urgent') && { urgent: true }),
+    }),
     sentence: (body) =>
-      `Change ${textAt(body, 'number')} has landed: ${textAt(body, 'target')} is now ${textAt(body, 'landedCommit')}.`,
+      textAt(body, 'state') === 'open'
+        ? `Change ${textAt(body, 'number')} is in the queue of ${textAt(body, 'target')}.`
+        : `Change ${textAt(body, 'number')} has landed: ${textAt(body, 'target')} is now ${textAt(body, 'landedCommit')}.`,
+  },
+  {
+    command: 'changes withdraw',
+    operations: ['withdrawChange'],
+    summary: 'take a change out of the queue',
+    arguments: ['repository', 'number'],
+    sentence: (body) => `Change ${textAt(body, 'number')} is not in the queue.`,
+  },
+  {
+    command: 'changes queue',
+    operations: ['listQueue'],
+    summary: 'list the changes that wait to land',
+    arguments: ['repository'],
+    rows: (body) =>
+      (body as { target: string; changes: object[] }[]).flatMap(({ target, changes }) =>
+        changes.map((change) => ({ target, ...change })),
+      ),
+    table: {
+      ...{ TARGET: 'target', PLACE: 'position', NUMBER: 'number', TITLE: 'title' },
+      ...{ STATE: 'state', METHOD: 'method', URGENT: 'urgent', USER: 'username' },
+    },
   },
 ]
 

@@ -253,7 +253,7 @@ export const repositoryOperations: ClientOperation[] = [
     },
     table: {
       ...{ PATTERN: patternOf, OWNERS: 'owners', APPROVALS: 'approvals' },
-      ...{ 'CODE OWNERS': 'codeOwners', REQUIRES: requiresOf },
+      ...{ 'CODE OWNERS': 'codeOwners', QUEUE: 'queue', REQUIRES: requiresOf },
     },
     rows: (body) => [...listAt(body, 'rules'), ...listAt(body, 'inherited')],
     note: (body) => warningsOf(body) || undefined,
@@ -267,9 +267,10 @@ export const repositoryOperations: ClientOperation[] = [
     options: {
       '--tag': 'protect tags, not branches',
       '--owners <updates>': 'updates that owners may make (default: any)',
-      '--requires <what...>': 'what the pushed commit must have, in place of all before',
+      '--requires <what...>': 'what the commit must have, in place of all before',
       '--approvals <number>': 'how many must approve a change before it lands',
       '--code-owners <state>': 'whether owners of paths must',
+      '--queue <state>': 'changes land by a queue',
     },
     notes: requiresNotes,
     fill: ({ list }) => ({ requires: list('requires')?.map(requirementOf) }),

@@ -13,6 +13,7 @@ import { createChangeRef } from './change-ref.ts'
 import { createCommits, type ProposeCommit } from './create-commit.ts'
 import { createFindConflict, type FindConflict } from './find-conflict.ts'
 import { createMergeBranch, type MergeBranch } from './merge-branch.ts'
+import { createMergeChain, type MergeChain } from './merge-chain.ts'
 import { writeRoutes } from './write-routes.ts'
 
 type Dependencies = ApiPushParts & {
@@ -30,6 +31,7 @@ type ApiWrites = {
   mergeBranch: MergeBranch
   proposeCommit: ProposeCommit
   findConflict: FindConflict
+  mergeChain: MergeChain
 }
 
 /** Commits, merges and changes of refs through the API. */
@@ -47,6 +49,7 @@ export function createApiWrites(dependencies: Dependencies): ApiWrites {
     mergeBranch,
     findConflict: createFindConflict(dependencies),
     proposeCommit: (write, request) => limit(write, () => proposeCommit(write, request)),
+    mergeChain: createMergeChain(dependencies),
     routes: recheckAccess(
       repositories,
       writeRoutes({

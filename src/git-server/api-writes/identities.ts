@@ -40,7 +40,7 @@ export type CommitIdentities = { author: Identity; committer: Identity }
 
 /** The author and the committer of a commit through the API. Throws `invalid_request`. */
 export function identitiesOf(
-  { username }: Principal,
+  { username }: Pick<Principal, 'username'>,
   { author, date: given }: GivenIdentities,
   { now, baseUrl }: { now: number; baseUrl: string },
 ): CommitIdentities {

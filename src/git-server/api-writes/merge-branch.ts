@@ -2,9 +2,8 @@ import type { Static } from 'typebox'
 import type { Clock } from '#base/clock.ts'
 import { formatOf } from '#base/object-id.ts'
 import { type FieldError, Problem } from '#base/problem.ts'
-import { mergeTrees } from '#git/objects/merge-trees.ts'
-import { type NewObject, toCommitObject, toIdentityLine } from '#git/objects/new-objects.ts'
-import { type ObjectReader, openObjects } from '#git/objects/object-reader.ts'
+import { type NewObject, toIdentityLine } from '#git/objects/new-objects.ts'
+import { openObjects } from '#git/objects/object-reader.ts'
 import { writePack } from '#git/objects/pack.ts'
 import type { Git } from '#git/process/git-process.ts'
 import type { Body } from '#git/protocol/request-body.ts'
@@ -17,11 +16,10 @@ import type { Repositories } from '#repositories/repositories.ts'
 import type { RevisionFinder } from '#repositories/revision-finder.ts'
 import { type ApiWrite, type PushFromApi, retryMoved } from './api-push.ts'
 import { identitiesOf } from './identities.ts'
-import { mergeConflict, tooManyConflicts } from './merge-problems.ts'
-import { rebase } from './rebase.ts'
-import { assertMessage, refMoved, toMessage } from './refusals.ts'
+import { makeMerge } from './make-merge.ts'
+import { assertMessage, refMoved } from './refusals.ts'
 import { branchRefOf, presentValueOf, requireCommit } from './required-revision.ts'
-import { createScratch, type Scratch } from './scratch.ts'
+import { createScratch } from './scratch.ts'
 import type { MadeMerge, MergeBody } from './write-schemas.ts'
 
 type MergeRequest = Static<typeof MergeBody>
@@ -44,79 +42,8 @@ type Dependencies = {
   baseUrl: () => string
 }
 
-/** A merge whose branch and commits are known. */
-type Merging = {
-  write: ApiWrite
-  request: MergeRequest
-  before: string
-  head: Revision
-  author: string
-  committer: string
-  /** Aborted when the client is gone, or the merge has taken too long. */
-  signal: AbortSignal
-}
-
-/** What a merge makes: the new value of the branch, and the commits on the way to it. */
-type Merged = { id: string; commits: NewObject[]; pack: Body }
-
 export function createMergeBranch(dependencies: Dependencies): MergeBranch {
   const { git, revisions, push, repositories, clock, baseUrl } = dependencies
-
-  /** Runs a merge with a temporary object directory, which is removed when its objects are pushed. */
-  async function withScratch<T>(
-    { repository }: ApiWrite,
-    work: (scratch: Scratch, objects: ObjectReader) => Promise<T>,
-  ): Promise<T> {
-    await using scratch = await createScratch(dependencies, repository)
-    await using objects = await openObjects(scratch.git, repository.path)
-    return await work(scratch, objects)
-  }
-
-  async function mergeOnce(
-    { write, request, before, head, author, committer, signal }: Merging,
-    scratch: Scratch,
-    objects: ObjectReader,
-  ): Promise<Merged | undefined> {
-    const { method, base, message = defaultMessage(request, head) } = request
-    const merged = await mergeTrees(scratch.git, write.repository.path, {
-      ours: before,
-      theirs: head.id,
-      signal,
-    })
-    if (!merged) throw tooManyConflicts()
-    const { tree, conflicts } = merged
-    const names = new Map([
-      [before, base],
-      [head.id, request.head],
-    ])
-    if (conflicts) throw await mergeConflict(objects, { tree, conflicts, names })
-    const isSquash = method === 'squash'
-    if (isSquash && (await objects.find(`${before}^{tree}`))?.id === tree) return undefined
-    const parents = isSquash ? [before] : [before, head.id]
-    const commit = toCommitObject({ tree, parents, author, committer, message: toMessage(message) })
-    return { id: commit.id, commits: [commit], pack: await scratch.packOf([commit], [tree]) }
-  }
-
-  async function rebaseOnce(
-    { write, request, before, head, committer, signal }: Merging,
-    scratch: Scratch,
-    objects: ObjectReader,
-  ): Promise<Merged | undefined> {
-    const made = await rebase({
-      directory: write.repository.path,
-      scratch,
-      objects,
-      onto: before,
-      tip: head.id,
-      committer,
-      branch: request.base,
-      signal,
-    })
-    if (made.head === before) return undefined
-    const isForward = made.commits.length === 0
-    const pack = isForward ? emptyPack(made.head) : await scratch.packOf(made.commits, made.trees)
-    return { id: made.head, commits: made.commits, pack }
-  }
 
   async function attempt(write: ApiWrite, request: MergeRequest) {
     const { principal, repository } = write
@@ -140,11 +67,8 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
       merged: made !== undefined,
       pushId,
     })
-    const pushed = async (made: Merged | undefined) => {
-      if (!made) return toResult(undefined, null)
-      const { pack } = made
-      return toResult(made, await push(write, { ref, before, after: made.id }, { pack }))
-    }
+    const pushed = async (made: { id: string; commits: NewObject[] }, pack: Body) =>
+      toResult(made, await push(write, { ref, before, after: made.id }, { pack }))
 
     const ancestor = await findMergeBase(git, repository.path, before, head.id)
     if (ancestor === head.id) return toResult(undefined, null)
@@ -152,16 +76,24 @@ export function createMergeBranch(dependencies: Dependencies): MergeBranch {
     if (ancestor === undefined) throw unrelated(request)
     if (method === 'fast-forward') {
       if (ancestor !== before) throw notFastForward(request)
-      return pushed({ id: head.id, commits: [], pack: emptyPack(head.id) })
+      return pushed({ id: head.id, commits: [] }, emptyPack(head.id))
     }
-    const lines = { author: toIdentityLine(author), committer: toIdentityLine(committer) }
-    const merging = { write, request, before, head, ...lines }
-    const run = method === 'rebase' ? rebaseOnce : mergeOnce
-    return withScratch(write, async (scratch, objects) =>
-      pushed(
-        await limited(write.signal, (signal) => run({ ...merging, signal }, scratch, objects)),
-      ),
+    const { message = defaultMessage(request, head) } = request
+    const merge = {
+      ...{ directory: repository.path, method, before, head: head.id, message },
+      names: { before: branch, head: request.head },
+      author: toIdentityLine(author),
+      committer: toIdentityLine(committer),
+    }
+    await using scratch = await createScratch(dependencies, repository)
+    await using objects = await openObjects(scratch.git, repository.path)
+    const made = await limitedMerge(write.signal, (signal) =>
+      makeMerge({ ...merge, signal }, scratch, objects),
     )
+    if (!made) return toResult(undefined, null)
+    const isForward = made.commits.length === 0
+    const pack = isForward ? emptyPack(made.id) : await scratch.packOf(made.commits, made.trees)
+    return await pushed(made, pack)
   }
 
   return async (write, request) => {
@@ -177,7 +109,7 @@ function emptyPack(id: string): Body {
 }
 
 /** Ends a merge that takes too long: Git may compare large files for minutes. Throws `git_limit_exceeded`. */
-async function limited<T>(
+export async function limitedMerge<T>(
   clientSignal: AbortSignal,
   merge: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {

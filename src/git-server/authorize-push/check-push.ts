@@ -19,6 +19,8 @@ type IntendedChange = {
   commit?: string | undefined
   /** The changes that it lands, if any. */
   landing?: Landing | undefined
+  /** Whether they are to enter the queue of the branch. */
+  isForQueue?: boolean | undefined
 }
 
 /** Returns the problem of each change; undefined for one that is allowed. Nothing is changed. */
@@ -74,7 +76,7 @@ export function createCheckPush(dependencies: Dependencies): CheckPush {
       }
       const after = change === 'delete' ? zeroId : commit
       const updates = [{ ref, before: values.get(ref) ?? zeroId, after }]
-      const push = { landing: intended.landing }
+      const push = { landing: intended.landing, isForQueue: intended.isForQueue ?? false }
       const about = { principal, repository, history: historyOf(repository, intended), push }
       const decision = await authorizeUpdates(dependencies, about, updates)
         .then((targets) => refuseDefaultDeletion(repository, updates, targets))

@@ -17,7 +17,12 @@ export type RefRules = {
 }
 
 /** What the rules about refs depend on of a push. */
-export type GuardedPush = Partial<Pick<Push, 'landing' | 'via'>>
+export type GuardedPush = Partial<Pick<Push, 'landing' | 'via'>> & {
+  /** Whether it asks what keeps a change from the queue, which runs what is required. */
+  isForQueue?: boolean
+}
+
+type Refusing = { history: PushedHistory; repository: Repository; push: GuardedPush }
 
 /** An update with a protection of its ref, or of the ref that it moves. */
 type Guarded = { update: RefUpdate; ref: string; rule: Protection }
@@ -28,11 +33,7 @@ type Guarded = { update: RefUpdate; ref: string; rule: Protection }
  */
 export async function refuseProtected(
   dependencies: RefRules,
-  {
-    history,
-    repository,
-    push,
-  }: { history: PushedHistory; repository: Repository; push: GuardedPush },
+  { history, repository, push }: Refusing,
   updates: RefUpdate[],
   targets: ReadonlyMap<string, string>,
 ): Promise<void> {
@@ -41,7 +42,8 @@ export async function refuseProtected(
   const { landing } = push
   // There is nothing to propose a change for before an owner has created the branch.
   const reviewed = guarded.filter(
-    ({ rule, update }) => (rule.approvals > 0 || rule.codeOwners) && update.before !== zeroId,
+    ({ rule, update }) =>
+      (rule.approvals > 0 || rule.codeOwners || rule.queue) && update.before !== zeroId,
   )
   const problems: Problem[] = []
   // What lands is refused with all that it lacks.
@@ -51,7 +53,9 @@ export async function refuseProtected(
   }
   // An undo restores what had landed before.
   for (const one of push.via === 'undo' ? [] : reviewed) {
-    if (!landing) throw refusal(one, one.update.after === zeroId ? undeletable : reviewRequired)
+    if (!landing) throw refusal(one, one.update.after === zeroId ? undeletable : changeRequired)
+    const isQueued = push.via === 'queue' || push.isForQueue
+    if (one.rule.queue && !isQueued) throw refusal(one, 'changes land on it through its queue.')
     const missing = await dependencies.findUnapproved(repository, landing, one.rule)
     if (missing.length > 0) refuse(approvalRequired(one, missing.join(' ')))
   }
@@ -61,7 +65,7 @@ export async function refuseProtected(
   if (first && !repository.asOwner)
     refuse(refusal(first, 'only the owner of the repository or an admin may change it.'))
   refuseClosed(others, refuse)
-  await refuseOwner(dependencies, { history, repository, refuse }, guarded)
+  await refuseOwner(dependencies, { history, repository, push, refuse }, guarded)
   const [problem] = problems
   if (!problem) return
   const details = new Set(problems.map(({ message }) => message))
@@ -112,11 +116,7 @@ function refuseClosed(guarded: Guarded[], refuse: Refuse): void {
 
 async function refuseOwner(
   { findMissing }: RefRules,
-  {
-    history,
-    repository,
-    refuse,
-  }: { history: PushedHistory; repository: Repository; refuse: Refuse },
+  { history, repository, push, refuse }: Refusing & { refuse: Refuse },
   guarded: Guarded[],
 ): Promise<void> {
   const careful = guarded.filter(({ rule }) => rule.owners === 'fast-forward')
@@ -124,7 +124,7 @@ async function refuseOwner(
   if (deleted) refuse(refusal(deleted, 'it cannot be deleted.'))
   const replaced = careful.filter(({ update }) => update.before !== zeroId)
   const requiring = guarded.filter(
-    ({ update, rule }) => rule.requires.length > 0 && update.after !== zeroId,
+    ({ update, rule }) => rule.requires.length > 0 && update.after !== zeroId && !push.isForQueue,
   )
   const forced = await history.findForced(replaced.map(({ update }) => update))
   const refused = replaced.find((_, index) => forced[index])
@@ -150,9 +150,8 @@ function refusal(one: Guarded, why: string): Problem {
   return new Problem(code, `${describe(one)}: ${why}`)
 }
 
-const undeletable = 'it cannot be deleted while its changes need approvals.'
-const reviewRequired =
-  'changes land on it with approvals. Propose one: git push origin HEAD:refs/for/BRANCH'
+const undeletable = 'it cannot be deleted while only changes land on it.'
+const changeRequired = 'only changes land on it. Propose one: git push origin HEAD:refs/for/BRANCH'
 
 function approvalRequired(one: Guarded, missing: string): Problem {
   return new Problem('approval_required', `${describe(one)}: ${missing}`)

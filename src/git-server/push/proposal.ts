@@ -43,8 +43,11 @@ export type Proposal = {
 /** The number of a change and of its version. */
 export type VersionNumber = { number: number; version: number }
 
+/** A change that a push lands: with the user who lands it, if that is not the pusher, and what the queue says of it. */
+type LandedChange = VersionNumber & { by?: Actor | undefined; note?: string | undefined }
+
 /** The changes that a push lands, all for one branch. */
-export type Landing = { changes: VersionNumber[] }
+export type Landing = { changes: LandedChange[] }
 
 /** A push that has landed changes. */
 type Landed = Landing & {

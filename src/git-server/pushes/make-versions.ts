@@ -5,8 +5,7 @@ import type { Database } from '#database/database.ts'
 import { bytesOfPacks } from '#git/objects/packs.ts'
 import type { Git } from '#git/process/git-process.ts'
 import type { PushResult } from '#git/protocol/hook-channel.ts'
-import { isConnected } from '#git/refs/ancestry.ts'
-import { versionName, versionRef, zeroId } from '#git/refs/ref-name.ts'
+import { versionName, versionRef } from '#git/refs/ref-name.ts'
 import type { RefUpdate } from '#git/refs/refs.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
 import { enforceByteLimit } from '#repositories/namespace-limits.ts'
@@ -22,7 +21,8 @@ import {
 } from '../authorize-push/authorize-push.ts'
 import type { Proposal, Proposals, VersionNumber } from '../push/proposal.ts'
 import type { Push } from '../push/push.ts'
-import { openQuarantine, readPushedObjects, withPushLimits } from '../push/pushed-objects.ts'
+import { openQuarantine, withPushLimits } from '../push/pushed-objects.ts'
+import { commitKept } from './keep-commits.ts'
 import { moveHeldRefs } from './retained-commits.ts'
 
 /** Makes versions of changes: a hidden ref keeps the commit of each, and a row names it. */
@@ -95,7 +95,7 @@ type SharedParts = Parts & {
 
 /** In a shared store: the ref and the row in one transaction. */
 export function createSharedVersions(parts: SharedParts): MakeVersions {
-  const { shared, git, proposals, clock, faultPoint, onCommitted } = parts
+  const { shared, git, proposals, clock, onCommitted } = parts
   const limitedGit = withPushLimits(git, parts.settings)
 
   async function commit(
@@ -103,37 +103,26 @@ export function createSharedVersions(parts: SharedParts): MakeVersions {
     push: Pick<Push, 'repository' | 'quarantine'>,
     recheck: () => Promise<void>,
   ): Promise<{ made: VersionNumber; change: CommittedChange | undefined }> {
-    const { repository, commitId, target } = proposal
+    const { repository, commitId: tip } = proposal
     const { quarantine } = push
-    const update = { ref: target, before: zeroId, after: commitId }
-    const { objects, peeled, scopedGit } = await readPushedObjects(limitedGit, push, [update])
+    const scopedGit = await openQuarantine(limitedGit, push)
     const patchId = await proposals.identify(proposal, scopedGit)
     const bytes = quarantine === undefined ? 0 : await bytesOfPacks(quarantine)
     let made: VersionNumber = { number: 0, version: 0 }
-    const { committed } = await shared.commit(
-      {
-        repositoryId: repository.id,
-        updates: [],
-        isAtomic: true,
-        objects,
-        peeled,
-        pruneEpoch: repository.pruneEpoch,
-        isConnected: () => isConnected(scopedGit, repository.path, [update]),
-        async begin(tx) {
-          await recheck()
-          made = await proposals.next(tx, proposal)
-          return { pushedAt: clock.now() }
-        },
-        retain: () => new Map([[versionRef(made), commitId]]),
-        async record(tx, change) {
-          if (change.packs.length > 0) await enforceByteLimit(tx, repository.id, bytes)
-          await proposals.record(tx, proposal, { ...made, patchId })
-          faultPoint('shared-push.recorded')
-        },
+    const retain = () => new Map([[versionRef(made), tip]])
+    const kept = { repository, quarantine, tip, retain }
+    const change = await commitKept({ ...parts, git: limitedGit }, kept, {
+      async begin(tx) {
+        await recheck()
+        made = await proposals.next(tx, proposal)
+        return { pushedAt: clock.now() }
       },
-      quarantine,
-    )
-    return { made, change: committed }
+      async record(tx, { packs }) {
+        if (packs.length > 0) await enforceByteLimit(tx, repository.id, bytes)
+        await proposals.record(tx, proposal, { ...made, patchId })
+      },
+    })
+    return { made, change }
   }
 
   return {

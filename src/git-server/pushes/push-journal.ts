@@ -7,7 +7,13 @@ import type { Actor } from '#events/events.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { isOverwriting, type PushedUpdate, readRefs } from '#git/refs/refs.ts'
 import type { Repository } from '#repositories/repositories.ts'
-import { deleteFinished, type FinishedPush, findPushes, listPushSizes } from './push-store.ts'
+import {
+  deleteFinished,
+  type FinishedPush,
+  findPushes,
+  listPushSizes,
+  listUnfinishedPushes,
+} from './push-store.ts'
 
 /** The journal of pushes and the refs that they changed. */
 export type PushJournal = {
@@ -26,6 +32,8 @@ export type PushJournal = {
   lastOf: (repository: Repository, ref: string) => Promise<string | undefined>
   /** Who has pushed what a ref points to, as far as it is known. */
   pusherOf: (repository: Repository, ref: string, id: string) => Promise<Actor | undefined>
+  /** Whether refs may have moved by a push whose record is not finished. */
+  hasUnfinished: (repository: Pick<Repository, 'id'>) => Promise<boolean>
   /** Deletes pushes older than the retention period, except those whose commits are still retained. */
   prune: () => Promise<void>
 }
@@ -105,6 +113,8 @@ export function createPushJournal({ db, settings, clock }: Dependencies): PushJo
       const [last] = await listPushSizes(db, id, { before: '', limit: 1, ref })
       return last?.id
     },
+
+    hasUnfinished: async (repository) => (await listUnfinishedPushes(db, repository.id)).length > 0,
 
     async pusherOf(repository, ref, id) {
       const [last] = await listPushSizes(db, repository.id, { before: '', limit: 1, ref })

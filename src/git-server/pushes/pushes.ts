@@ -10,6 +10,7 @@ import { type CheckPush, createCheckPush } from '../authorize-push/check-push.ts
 import type { PushAuthority } from '../push/push.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
 import type { DefaultBranches } from './default-branches.ts'
+import { createLocalKeeper, createSharedKeeper, type KeepCommits } from './keep-commits.ts'
 import { createLocalPushLifecycle, type LocalPushParts } from './local-push-lifecycle.ts'
 import { createPushJournal, type PushJournal } from './push-journal.ts'
 import type { PushLifecycle } from './push-lifecycle.ts'
@@ -24,10 +25,12 @@ export type Pushes = PushAuthority & {
   defaultBranches: DefaultBranches
   checkPush: CheckPush
   pusherOf: PushJournal['pusherOf']
+  hasUnfinished: PushJournal['hasUnfinished']
   /** Makes a version of a change of a commit of the repository. */
   makeVersion: PushLifecycle['makeVersion']
-  /** Finalizes or discards every unfinished push whose git has ended. */
-  sweep: () => Promise<void>
+  commits: KeepCommits
+  apply: PushLifecycle['apply']
+  sweep: PushLifecycle['sweep']
   /** Releases retained commits whose period is over. */
   expire: () => Promise<void>
   /** Deletes pushes older than the retention period from the journal. */
@@ -75,11 +78,16 @@ export function createPushes(dependencies: PushesParts): Pushes {
     },
     propose: lifecycle.propose,
     pusherOf: journal.pusherOf,
+    hasUnfinished: journal.hasUnfinished,
     makeVersion: lifecycle.makeVersion,
     routes: pushRoutes({ db, repositories, pushJournal: journal, undo }),
     defaultBranches: lifecycle.defaultBranches,
     checkPush: createCheckPush(dependencies),
-    sweep: () => lifecycle.sweep(),
+    sweep: lifecycle.sweep,
+    apply: lifecycle.apply,
+    commits: shared
+      ? createSharedKeeper({ ...dependencies, shared })
+      : createLocalKeeper(dependencies),
     expire: lifecycle.expire,
     prune: journal.prune,
     async drain() {

@@ -40,13 +40,23 @@ export function versionName({ number, version }: { number: number; version: numb
 
 /** The hidden ref that keeps the commit of a version. */
 export function versionRef(of: { number: number; version: number }): string {
-  return `${hiddenRefs}/${versionName(of).slice('refs/'.length)}`
+  return hiddenNameOf(versionName(of))
 }
 
-/** The hidden ref of a version, given by the name by which it is fetched; undefined for any other name. */
+/** The hidden ref behind a name by which clients fetch. */
+export function hiddenNameOf(name: string): string {
+  return `${hiddenRefs}/${name.slice('refs/'.length)}`
+}
+
+/** The name by which the commit of a trial of the queue is fetched. */
+export function trialName(id: string): string {
+  return `${versionRefs}queue/${id}`
+}
+
+/** The hidden ref of a version or of a commit of the queue, given by the name by which it is fetched; undefined for any other name. */
 export function hiddenVersionRef(name: string): string | undefined {
-  return /^refs\/changes\/[1-9]\d{0,8}\/[1-9]\d{0,8}$/.test(name)
-    ? `${hiddenRefs}/${name.slice('refs/'.length)}`
+  return /^refs\/changes\/([1-9]\d{0,8}\/[1-9]\d{0,8}|queue\/[0-9a-z]{26})$/.test(name)
+    ? hiddenNameOf(name)
     : undefined
 }
 

@@ -226,6 +226,11 @@ const ByCodeOwners = Type.Boolean({
     'whether a change needs the approval of an owner of each path that it touches, by the file CODEOWNERS of the branch',
 })
 
+const ByQueue = Type.Boolean({
+  description:
+    'whether changes land through the queue of the branch, which runs what is required at exactly the commit that lands',
+})
+
 const Rules = Type.Object(
   {
     owners: Type.Optional(Type.Enum(ownerRules, { description: ownersHelp })),
@@ -241,6 +246,7 @@ const BranchRules = Type.Object(
     ...Rules.properties,
     approvals: Type.Optional(Approvals),
     codeOwners: Type.Optional(ByCodeOwners),
+    queue: Type.Optional(ByQueue),
   },
   closed,
 )
@@ -251,6 +257,7 @@ const rule = {
   requires: Type.Array(Requirement, { description: requiresHelp }),
   approvals: Approvals,
   codeOwners: ByCodeOwners,
+  queue: ByQueue,
 }
 
 const rules = {

@@ -28,7 +28,16 @@ export async function changeForms(
       }
 <details class="creation"${editForm.isSent && html` open`}><summary class="button">Edit</summary>
 ${editForm.render(html`${titleFields(editForm, change)}<button class="primary">Save</button>`, 'card pad stack')}</details></div>`,
-    land: isOpen && landing(landForm, change, await may('landChange')),
+    land:
+      isOpen &&
+      landing(landForm, change, {
+        mayLand: await may('landChange'),
+        mayHurry: await may('addBranchProtection'),
+        withdraw:
+          (isEditor || change.queued?.username === context.caller.username) &&
+          (await may('withdrawChange')) &&
+          formButton(at('withdraw'), 'Take it out of the queue', { className: '' }),
+      }),
     problem: otherProblem(context, [
       ...others,
       ...(isEditable ? [editForm] : []),
@@ -44,16 +53,24 @@ const allMethods = [
   { value: 'fast-forward', text: 'Move the branch (fast-forward)' },
 ] as const
 
-/** What is missing for landing, or the form that lands the change. */
+type Landing = { mayLand: boolean; mayHurry: boolean; withdraw: Content }
+
+/** What is missing for landing, its place in the queue, or the form that lands the change. */
 function landing(
   form: PageForm,
-  { missing, methods, target, version }: ShownChange,
-  may: boolean,
+  { missing, methods, target, version, hasQueue, queued, queueNote }: ShownChange,
+  { mayLand, mayHurry, withdraw }: Landing,
 ): Html {
   return html`<section class="card" id="land"><header><h2>Land on ${target}</h2></header><div class="pad">${
+    queueNote && html`<p>The queue has put it out:</p><pre class="queue-note">${queueNote}</pre>`
+  }${
+    queued &&
+    html`<p>${icon('waiting', 'soft')} Number ${queued.position} in the queue, ${queued.state === 'trying' ? 'which tries it now' : 'where it waits'}. Queued by <b>${queued.username}</b>.</p>${withdraw}`
+  }${
     missing.length > 0
       ? html`<ul class="missing">${missing.map(({ detail }) => html`<li>${icon('waiting', 'soft')} ${detail}</li>`)}</ul>`
-      : may &&
+      : !queued &&
+        mayLand &&
         form.render(html`<input type="hidden" name="version" value="${version}">
 ${form.select({ name: 'method', label: 'Method', options: allMethods.filter(({ value }) => methods.includes(value)) })}
 <details class="fold"><summary>Message</summary>${form.area({
@@ -62,6 +79,7 @@ ${form.select({ name: 'method', label: 'Method', options: allMethods.filter(({ v
           help: 'Title and description, if it is empty.',
           rows: 5,
         })}</details>
-<button class="primary">Land version ${version}</button>`)
+${hasQueue && mayHurry && form.checks({ name: 'urgent', label: 'Urgent', choices: [{ value: 'on', text: 'Before the others', help: 'It is tried without them.' }] })}
+<button class="primary">${hasQueue ? `Queue version ${version}` : `Land version ${version}`}</button>`)
   }</div></section>`
 }

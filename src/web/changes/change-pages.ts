@@ -64,10 +64,17 @@ export const changePages = [
         method: fields.get('method') ?? '',
         version: numberOf(fields, 'version'),
         ...(fieldText(fields, 'message') && { message: areaText(fields, 'message') }),
+        ...(fields.get('urgent') === 'on' && { urgent: true }),
       },
     }),
     redirectTo: ofChange,
-    done: { text: 'The change has landed.' },
+    done: { text: 'The change has landed, or is in the queue.' },
+  }),
+  action(`${path}/withdraw`, 'withdrawChange', {
+    formPage: path,
+    input: () => ({}),
+    redirectTo: ofChange,
+    done: { text: 'The change is not in the queue.' },
   }),
   action(`${path}/edit`, 'updateChange', {
     formPage: path,

@@ -16,6 +16,7 @@ const transports: Record<string, string> = {
   http: 'over HTTP',
   ssh: 'over SSH',
   api: 'through the API',
+  queue: 'through the queue',
 }
 
 export const pushPages = [

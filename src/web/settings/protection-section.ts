@@ -63,8 +63,9 @@ ${
       requires,
       approvals,
       codeOwners,
+      queue,
     }) => html`<li class="row">${icon(isBranches ? 'branch' : 'tag', 'soft')}
-<div class="grow"><b class="mono">${pattern}</b><p class="soft">${ownerWords[owners]}${approvals > 0 && `, by changes with ${counted(approvals, 'approval')}`}${codeOwners && ', approved by code owners'}${requires.length > 0 && html`, with ${requires.map((value, index) => html`${index > 0 && ', '}${requirement(value)}`)}`}</p></div>
+<div class="grow"><b class="mono">${pattern}</b><p class="soft">${ownerWords[owners]}${approvals > 0 && `, by changes with ${counted(approvals, 'approval')}`}${codeOwners && ', approved by code owners'}${queue && ', through the queue'}${requires.length > 0 && html`, with ${requires.map((value, index) => html`${index > 0 && ', '}${requirement(value)}`)}`}</p></div>
 ${mayChange && askButton(context, { action: address(`${kind}/remove`), verb: 'Remove', object: `the protection of ${pattern}`, consequence: 'Everyone who may push can then change, force and delete it.', hidden: { pattern } })}</li>`,
   )}</ul>`
 }
@@ -85,7 +86,8 @@ ${form.area({ name: 'requires', label: 'Requirements', placeholder: 'ci.yml', he
 ${
   isBranches &&
   html`${form.text({ name: 'approvals', label: 'Approvals', placeholder: '0', help: 'How many users must approve a change before it lands. With 1 and more, nothing else is pushed to the branch, and all who may push may land.' })}
-${form.checks({ name: 'codeOwners', label: 'Code owners', choices: [{ value: 'on', text: 'Owners of the changed paths must approve', help: 'By the file CODEOWNERS of the branch.' }] })}`
+${form.checks({ name: 'codeOwners', label: 'Code owners', choices: [{ value: 'on', text: 'Owners of the changed paths must approve', help: 'By the file CODEOWNERS of the branch.' }] })}
+${form.checks({ name: 'queue', label: 'Queue', choices: [{ value: 'on', text: 'Changes land through the queue', help: 'It runs what is required at exactly the commit that lands.' }] })}`
 }
 <button class="primary">Protect</button>`)}</div></details>`
 }</div>`,

@@ -80,6 +80,7 @@ function protect({ path, toOperation, back }: SettingsOf, kind: 'branches' | 'ta
           ...(kind === 'branches' && {
             approvals: Number(fieldText(context.fields, 'approvals') ?? 0),
             codeOwners: context.fields.get('codeOwners') === 'on',
+            queue: context.fields.get('queue') === 'on',
           }),
         },
       }),

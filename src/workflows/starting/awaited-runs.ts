@@ -18,9 +18,10 @@ import type { LentPacks } from '#repositories/store/store.ts'
 import { packCommit } from '../commits/commit-pack.ts'
 import { pushedObject } from '../commits/run-commits.ts'
 import type { PublishRuns } from '../run-events.ts'
-import { listAwaited, updateRun } from '../run-store.ts'
+import { listAwaited } from '../run-store.ts'
+import { cancelRun } from './cancel-run.ts'
 import type { RunSpec } from './create-run.ts'
-import { completeQueued, enqueueRun, maxQueuedRuns } from './enqueue-run.ts'
+import { enqueueRun, maxQueuedRuns } from './enqueue-run.ts'
 import type { FollowedRun, FollowRun } from './follow-run.ts'
 import type { PlanPush } from './plan-push.ts'
 
@@ -148,14 +149,8 @@ export function createAwaitedRuns(dependencies: Dependencies): AwaitedRuns {
     failed.signal.throwIfAborted()
   }
 
-  async function cancel(id: string, reason: string): Promise<void> {
-    await db.transaction().execute(async (tx) => {
-      const now = clock.now()
-      if (await completeQueued(tx, publishRuns, { id, reason, now })) return
-      await updateRun(tx, { id, status: 'running' }, { cancelReason: reason, cancelledAt: now })
-    })
-    for (const name of [id, 'queue']) changes.notify(name)
-  }
+  const cancel = (id: string, reason: string) =>
+    cancelRun({ db, publishRuns, changes, clock }, id, reason)
 
   async function cancelAll(runs: FollowedRun[], reason: string): Promise<void> {
     for (const { id } of runs) {

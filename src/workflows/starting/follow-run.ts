@@ -1,13 +1,11 @@
-import { maskAndShorten } from '#actions/secret-masking/mask-and-shorten.ts'
 import type { Notifier } from '#base/concurrency/notifier.ts'
-import { printableLine } from '#base/format.ts'
 import { Problem } from '#base/problem.ts'
 import type { Database } from '#database/database.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import { repositoryDeleted } from '#repositories/repository-errors.ts'
 import type { UrlOfRun } from '../run-files/held-run.ts'
 import { findRun, type ListedRun } from '../run-store.ts'
-import type { createRunViews } from '../views/run-view.ts'
+import { type DescribeFailure, runNameOf } from '../views/describe-failure.ts'
 
 export type FollowedRun = { id: string; number: number }
 
@@ -25,15 +23,16 @@ export type FollowRun = (run: FollowedRun, follower: Follower) => Promise<void>
 type Dependencies = {
   db: Database
   changes: Notifier
-  views: Pick<ReturnType<typeof createRunViews>, 'one'>
+  describeFailure: DescribeFailure
   urlOf: UrlOfRun
 }
 
 const heartbeatMs = 15_000
 const shownLines = 30
-const lineMaxLength = 400
 
-export function createFollowRun({ db, changes, views, urlOf }: Dependencies): FollowRun {
+const of = { consequence: 'nothing was pushed', shownLines }
+
+export function createFollowRun({ db, changes, describeFailure, urlOf }: Dependencies): FollowRun {
   return async (run, follower) => {
     const { repository, onProgress, signal } = follower
     const startedAt = performance.now()
@@ -50,41 +49,13 @@ export function createFollowRun({ db, changes, views, urlOf }: Dependencies): Fo
       const seconds = Math.round((performance.now() - startedAt) / 1000)
       if (changed?.status === 'completed') {
         if (changed.conclusion !== 'success')
-          throw new Problem('run_required', await digest(changed, repository))
-        return say(`(${nameOf(changed)}) succeeded after ${seconds} s.`)
+          throw new Problem('run_required', await describeFailure(changed, repository, of))
+        return say(`(${runNameOf(changed)}) succeeded after ${seconds} s.`)
       }
       if (!changed) say(`is still ${shown} after ${seconds} s.`)
       else if (changed.status === 'running') say(`is running.`)
-      else say(`(${nameOf(changed)}) is queued: ${urlOf(repository, run)}`)
+      else say(`(${runNameOf(changed)}) is queued: ${urlOf(repository, run)}`)
       shown = changed?.status ?? shown
     }
   }
-
-  /** Describes the failure for a terminal; all texts are masked. */
-  async function digest(run: ListedRun, repository: Repository): Promise<string> {
-    const { failure } = await views.one(run, repository)
-    const { job, step, exitCode, reason, lastLines = [] } = failure ?? {}
-    const where = [job && `job ${job}`, step && `step "${step}"`].filter(Boolean).join(', ')
-    const why =
-      reason || (exitCode === null || exitCode === undefined ? '' : `exit code ${exitCode}`)
-    const lines = [
-      `Run ${run.number} (${nameOf(run)}) ended with ${run.conclusion}; nothing was pushed.`,
-      [where, why || (failure ? '' : run.fault)].filter(Boolean).join(': '),
-      ...lastLines.slice(-shownLines).map((line) => `  ${line}`),
-      urlOf(repository, run),
-    ]
-    return lines.filter(Boolean).flatMap(toShown).join('\n')
-  }
-}
-
-function nameOf({ name }: ListedRun): string {
-  return printableLine(name)
-}
-
-function toShown(text: string): string[] {
-  return text
-    .split('\n')
-    .map((line) =>
-      maskAndShorten(printableLine(line), { mask: (same) => same, maxLength: lineMaxLength }),
-    )
 }

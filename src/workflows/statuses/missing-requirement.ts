@@ -48,6 +48,7 @@ export function createFindMissing(db: Db): FindMissing {
     const command = `svc statuses report ${repository.name} ${id} ${shellWord(context)} success`
     return {
       kind: 'status',
+      failedAt: newest && newest.state !== 'pending' ? newest.createdAt : undefined,
       what: `the status "${context}" to be success, reported by ${by?.join(' or ') ?? 'any user'}${present}`,
       how: `Push it to another branch, where \`${command}\` reports the status, and here then; \`git push -o wait\` waits for no status.`,
     }

@@ -26,9 +26,9 @@ export function findNewestStatus(
   db: Db,
   { context, ...of }: OfCommit & Pick<CommitStatusRow, 'context'>,
   by?: readonly string[],
-): Promise<Pick<CommitStatusRow, 'state' | 'username'> | undefined> {
+): Promise<Pick<CommitStatusRow, 'state' | 'username' | 'createdAt'> | undefined> {
   return ofCommit(db, of)
-    .select(['state', 'username'])
+    .select(['state', 'username', 'createdAt'])
     .where('context', '=', context)
     .$if(by !== undefined, (rows) => rows.where('username', 'in', by ?? []))
     .orderBy('createdAt', 'desc')
