@@ -35,7 +35,7 @@ const complete = {
   growth: { repositories: 10_000, refs: 100_000, rounds: 9, ms: 1000, seconds: 60 },
   import: { imports: 15, seconds: 60 },
   workflows: { firstSteps: 60, queues: 4, outputs: 4, restores: 6, seconds: 60 },
-  queue: { changes: 50, alone: 12, rounds: 3, seconds: 120 },
+  queue: { changes: 200, alone: 12, rounds: 1, seconds: 300 },
   webhooks: { toReceivers: 60, deliveries: 6, lists: 40, seconds: 60 },
   nodes: {
     listings: 60,
@@ -66,7 +66,7 @@ const quick: Efforts = {
   growth: { repositories: 1000, refs: 100_000, rounds: 5, ms: 400, seconds: 20 },
   import: { imports: 5, seconds: 20 },
   workflows: { firstSteps: 15, queues: 1, outputs: 1, restores: 2, seconds: 20 },
-  queue: { changes: 50, alone: 6, rounds: 1, seconds: 60 },
+  queue: { changes: 60, alone: 3, rounds: 1, seconds: 60 },
   webhooks: { toReceivers: 20, deliveries: 2, lists: 15, seconds: 20 },
   nodes: {
     listings: 20,

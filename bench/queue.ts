@@ -8,11 +8,11 @@ import { startSvc } from './svc.ts'
 import type { Workspace } from './workspace.ts'
 
 /** How long the CI takes for a commit. */
-const judgesForMs = 2000
+const judgesForMs = 3000
 const share = 0.05
 
 /**
- * Measures the time for each change that lands through the queue, with as many clients as changes and a CI that takes two
+ * Measures the time for each change that lands through the queue, with as many clients as changes and a CI that takes three
  * seconds; beside one client that lands them one by one. One in twenty is broken, and one in twenty fails at first.
  */
 export async function measureQueue(

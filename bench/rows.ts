@@ -120,7 +120,7 @@ export const limits = {
   'workflows: 100 runs': { bound: atMost(8) },
   'workflows: restoring a cache of 200 MB': { bound: atMost(1.3) },
 
-  'queue: landing a change, beside one by one': { bound: atMost(1 / 3), target: atMost(1 / 5) },
+  'queue: landing a change, beside one by one': { bound: atMost(1 / 2), target: atMost(1 / 5) },
 
   'webhooks: response of a push to its delivery': { bound: atMost(50, 'svc') },
   'webhooks: 5,000 deliveries': { bound: atLeast(400, 'svc'), target: atLeast(1000, 'svc') },

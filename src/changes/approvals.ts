@@ -8,6 +8,7 @@ import { readRefs } from '#git/refs/refs.ts'
 import type { FindUnapproved } from '#git-server/push/proposal.ts'
 import { findChange, listChangeVersions } from './change-store.ts'
 import { type CodeOwners, codeOwnersFiles, parseCodeOwners } from './code-owners.ts'
+import { findQueued } from './queue/queued-store.ts'
 import { readBlob } from './read-blob.ts'
 import type { CountedVerdict } from './review.ts'
 
@@ -31,12 +32,14 @@ export function createFindUnapproved(dependencies: Dependencies): FindUnapproved
 
   async function findOf(
     { id: repositoryId, path }: Parameters<FindUnapproved>[0],
-    { number, version }: { number: number; version: number },
+    { number, version, by }: Parameters<FindUnapproved>[1]['changes'][number],
     { approvals, codeOwners }: Parameters<FindUnapproved>[2],
   ): Promise<string[]> {
     const change = await findChange(db, { repositoryId, number })
     if (change?.state !== 'open') return [`Change ${number} is not open.`]
     if (change.version !== version) return [`Change ${number} has a newer version.`]
+    if (by && !(await findQueued(db, change)))
+      return [`Change ${number} is not in the queue any more.`]
     const counted = (await verdicts(change, await listChangeVersions(db, change))).filter(
       ({ counts }) => counts,
     )

@@ -3,6 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { runFileContentType } from '#actions/runner-api/transfer-limits.ts'
+import { until } from '../support/condition.ts'
 import { createProject, git, type Project } from '../support/git.ts'
 import { type InProcess, startInProcess } from '../support/in-process.ts'
 import { logIn } from '../support/page-client.ts'
@@ -155,6 +156,15 @@ test('a required run of the push of a branch is that of the change that follows 
   const anonymous = await fetch(`${service.url}/r/site/changes/${stranger.body.number}`)
   assert.equal(anonymous.status, 200)
   assert.doesNotMatch(await anonymous.text(), /waiting for an approval/)
+  // It is the change of a stranger, although another user has made its version.
+  await commit({}, 'Follow on')
+  await project.git('push', '--quiet', wanda.remote('site'), 'HEAD:refs/heads/follow')
+  await (await mustClaim(service.admin)).report(...wholeRun())
+  const states = await until('its version has a run', async () => {
+    const found = await statesOf(stranger.body.number, 2)
+    return found.length > 0 && found
+  })
+  assert.deepEqual(states, ['check waits'])
   await close(stranger.body.number, 'abandoned')
 })
 
@@ -224,7 +234,7 @@ test('a stranger has runs without rights, the first ones when a user who may pus
 test('a user whose change has landed needs no approval, and one who may push has all rights', async () => {
   await service.db
     .updateTable('changes')
-    .set({ state: 'landed' })
+    .set({ state: 'landed', pushId: 'by another user' })
     .where('username', '=', 'eve')
     .execute()
   await propose(eve, { topic: 'next' })

@@ -13,7 +13,14 @@ import {
 } from './branch-queue.ts'
 import { deleteBranchQueue, updateQueued } from './queued-store.ts'
 import { createStartTrial } from './start-trial.ts'
-import { chooseLanding, chooseProbes, judgeChanges, maxSize, type Trial } from './trial.ts'
+import {
+  chooseLanding,
+  chooseProbes,
+  isUntroubled,
+  judgeChanges,
+  maxSize,
+  type Trial,
+} from './trial.ts'
 
 /** What a step has led to: the queue, undefined when its queue is empty, and whether it can go on at once. */
 type Advanced = { queue: BranchQueue | undefined; goesOn: boolean }
@@ -32,11 +39,12 @@ export function createAdvance(
   /** Ends a trial that has become pointless, by what has happened to its branch and changes; undefined if none has. */
   async function reconcile(queue: BranchQueue, { entries, changes, tip }: WaitingChanges) {
     const queued = new Map(entries.map((entry) => [entry.number, entry]))
-    const isThere = ({ number, version }: Trial['changes'][number]) =>
+    const isThere = ({ number, version, queuedAt }: Trial['changes'][number]) =>
       queued.get(number)?.version === version &&
+      queued.get(number)?.queuedAt === queuedAt &&
       changes.get(number)?.version === version &&
       changes.get(number)?.state === 'open'
-    const isUrgent = entries.some(({ urgent, standing }) => urgent !== 0 && standing !== 'suspect')
+    const isUrgent = entries.some((entry) => entry.urgent !== 0 && isUntroubled(entry))
     for (const trial of queue.work.trials) {
       const { kind, base, commit, changes: tried } = trial
       // The node has ended that was about to begin it.
@@ -116,7 +124,11 @@ export function createAdvance(
       const one = entry && (await steps.open(entry, change))
       // It was withdrawn a moment ago.
       if (!one) return drop(queue, trial)
-      if ('reason' in one) return remove(queue, entry, { ...one, title: change?.title ?? '' })
+      const title = change?.title ?? ''
+      if ('reason' in one) return remove(queue, entry, { ...one, title })
+      const refusal = await steps.findRefusal(one)
+      if (refusal)
+        return remove(queue, entry, { reason: 'refused', detail: refusal.message, title })
       opened.push(one)
     }
     return opened
@@ -142,7 +154,10 @@ export function createAdvance(
     const notes = new Map(opened.map(({ entry }) => [entry.number, entry.detail]))
     const changes = trial.changes.map((one) => ({
       ...one,
-      note: noteOf(notes.get(one.number) || (isCleared ? (doubt?.detail ?? '') : '')),
+      note: noteOf(
+        notes.get(one.number) ||
+          (isCleared && doubt?.numbers.includes(one.number) ? doubt.detail : ''),
+      ),
     }))
     try {
       await applyUpdates(
@@ -162,22 +177,18 @@ export function createAdvance(
     return drop(await save(queue, { size, work }), trial)
   }
 
-  /** Puts out the change for which a landing was refused. If it is none, the rules have changed, and all are tried again. */
+  /** Puts out a change whose landing was refused, once it is alone. If runs are missing, the rules have changed, and it is tried again. */
   async function refuse(
     queue: BranchQueue,
     trial: Trial,
     opened: Opened[],
     error: Problem,
   ): Promise<BranchQueue> {
-    for (const one of opened) {
-      const refusal = await steps.findRefusal(one)
-      const { title } = one.change
-      if (refusal)
-        return remove(queue, one.entry, { reason: 'refused', detail: refusal.message, title })
-    }
     const [first] = opened
     const isMissing = error.code === 'run_required' || error.code === 'status_required'
     if (!first || isMissing) return drop(queue, trial)
+    // Each is tried alone then.
+    if (opened.length > 1) return drop(await save(queue, { size: 1 }), trial)
     const { title } = first.change
     return remove(queue, first.entry, { reason: 'refused', detail: error.message, title })
   }

@@ -88,16 +88,16 @@ export function createLandingQueue({
         const { repositoryId, number, target, version, title } = change
         const now = clock.now()
         const former = await findQueued(tx, change)
-        const urgent = Number(isUrgent)
+        // Only the role maintain sets it, and only `leave` takes it back.
+        const urgent = isUrgent ? 1 : (former?.urgent ?? 0)
         const actor = { actorKind: kind, actorId, username } as const
         // With another method it keeps its place.
-        const place = former?.version === version ? former : { id: newId(now), queuedAt: now }
+        const id = former?.version === version ? former.id : newId(now)
         const wanted = { target, version, method, message, urgent, ...actor }
-        const { id, queuedAt } = place
         await updateChange(tx, change, { queueNote: '', updatedAt: now })
         const unknown = { standing: 'new', failures: 0, detail: '' } as const
-        await insertQueued(tx, { repositoryId, number, id, queuedAt, ...unknown, ...wanted })
-        const data = { number, target, version, method, urgent: isUrgent, title }
+        await insertQueued(tx, { repositoryId, number, id, queuedAt: now, ...unknown, ...wanted })
+        const data = { number, target, version, method, urgent: urgent !== 0, title }
         await publish(tx, now, [{ kind: 'change.queued', actor: principal, repositoryId, data }])
       })
     },

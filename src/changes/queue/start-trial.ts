@@ -36,6 +36,8 @@ export function createStartTrial(dependencies: Dependencies) {
     let queue = found
     const opened: Opened[] = []
     for (const entry of entries) {
+      // A lock is of one user, and a push has one pusher.
+      if (opened[0]?.repository.hasLfsLocks) break
       const change = changes.get(entry.number)
       const title = change?.title ?? ''
       const one = await steps.open(entry, change)
@@ -143,13 +145,15 @@ export function createStartTrial(dependencies: Dependencies) {
       return put(dropped, entry, { reason: 'conflict', detail, title: change.title })
     }
     const commit = lastOf(results, base)
-    if (commit === base) return landEmpty(await steps.drop(queue, empty), opened, base)
-    const changes = opened
-      .filter((_, index) => 'commitId' in (results[index] ?? {}))
-      .map(({ change: { number, version }, principal }) => ({
-        ...{ number, version },
+    const isMerged = (_: Opened, index: number) => 'commitId' in (results[index] ?? {})
+    const merged = opened.filter(isMerged)
+    if (commit === base) return landEmpty(await steps.drop(queue, empty), merged, base)
+    const changes = merged.map(
+      ({ entry: { queuedAt }, change: { number, version }, principal }) => ({
+        ...{ number, version, queuedAt },
         by: { id: principal.id, username: principal.username },
-      }))
+      }),
+    )
     return begin(queue, { ...empty, commit, changes })
   }
 }

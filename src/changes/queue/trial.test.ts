@@ -21,7 +21,7 @@ function landAll(changes: Change[], { areAlone = false } = {}) {
   const seen = new Set<Change>()
   const start = (kind: Trial['kind'], tried: Change[]) => {
     const by = { id: '', username: 'ada' }
-    const rows = tried.map(({ number }) => ({ number, version: 1, by }))
+    const rows = tried.map(({ number }) => ({ number, version: 1, by, queuedAt: 0 }))
     const id = String(Math.random())
     const trial = { id, kind, base: '', commit: '', changes: rows, runIds: [], startedAt: 0 }
     trials.push({ ...trial, tried })
@@ -104,4 +104,7 @@ test('urgent changes are tried before the others, and without them', () => {
     chooseLanding(entries, [], 8)?.map(({ number }) => number),
     [3],
   )
+  const failed = entries.map((one) => ({ ...one, standing: 'questioned' as const }))
+  assert.equal(chooseLanding(failed, [], 8), undefined)
+  assert.equal(chooseProbes(failed, []).length, 3)
 })

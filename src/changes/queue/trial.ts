@@ -5,8 +5,9 @@ import type { Actor } from '#events/events.ts'
 type TriedChange = {
   number: number
   version: number
-  /** Who has put it into the queue. */
+  /** Who has put it into the queue, and when at last. */
   by: Actor
+  queuedAt: number
 }
 
 /** A commit that is tried: the branch with some changes, each merged into the result of those before. */
@@ -51,7 +52,7 @@ export function chooseLanding<Entry extends Standing>(
   if (trials.some(({ kind }) => kind === 'land')) return undefined
   const free = withoutTried(entries, trials)
   const of = (standing: Standing['standing']) => free.filter((one) => one.standing === standing)
-  const urgent = free.filter((one) => one.urgent !== 0 && one.standing !== 'suspect')
+  const urgent = free.filter((one) => one.urgent !== 0 && isUntroubled(one))
   const [chosen] = [urgent, of('proven'), of('new')].filter(({ length }) => length > 0)
   return chosen?.slice(0, size)
 }
@@ -71,6 +72,11 @@ export function chooseProbes<Entry extends Standing>(
     questioned.slice(index * size, (index + 1) * size),
   )
   return [...alone.map((one) => [one]), ...groups.filter(({ length }) => length > 0)]
+}
+
+/** Whether a change has not failed, alone or with others, as far as that is not explained. */
+export function isUntroubled({ standing }: Pick<Standing, 'standing'>): boolean {
+  return standing === 'new' || standing === 'proven'
 }
 
 function withoutTried<Entry extends Standing>(

@@ -4,6 +4,7 @@ import { type NewObject, toIdentityLine } from '#git/objects/new-objects.ts'
 import { openObjects } from '#git/objects/object-reader.ts'
 import type { Git } from '#git/process/git-process.ts'
 import type { Body } from '#git/protocol/request-body.ts'
+import { isAncestor } from '#git/refs/ancestry.ts'
 import type { Directories } from '#repositories/directories/directories.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import { identitiesOf } from './identities.ts'
@@ -60,6 +61,11 @@ export function createMergeChain(dependencies: Dependencies): MergeChain {
       const names = { before: branch, head: name }
       const merge = { ...step, ...lines, directory: repository.path, before, names }
       try {
+        // Another one of the chain may have brought it.
+        if (await isAncestor(scratch.git, repository.path, step.head, before)) {
+          results.push({ commitId: before })
+          continue
+        }
         const made = await limitedMerge(signal, (either) =>
           makeMerge({ ...merge, signal: either }, scratch, objects),
         )

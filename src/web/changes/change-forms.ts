@@ -61,8 +61,8 @@ function landing(
   { missing, methods, target, version, hasQueue, queued, queueNote }: ShownChange,
   { mayLand, mayHurry, withdraw }: Landing,
 ): Html {
-  return html`<section class="card" id="land"><header><h2>Land on ${target}</h2></header><div class="pad">${
-    queueNote && html`<p>The queue has put it out:</p><pre class="queue-note">${queueNote}</pre>`
+  return html`<section class="card" id="land"><header><h2>Land on ${target}</h2></header><div class="pad stack">${
+    queueNote && html`<p>The queue has put it out:</p><pre>${queueNote}</pre>`
   }${
     queued &&
     html`<p>${icon('waiting', 'soft')} Number ${queued.position} in the queue, ${queued.state === 'trying' ? 'which tries it now' : 'where it waits'}. Queued by <b>${queued.username}</b>.</p>${withdraw}`

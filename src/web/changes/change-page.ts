@@ -67,7 +67,7 @@ ${versionList(context, change)}</aside></div>`,
 
 /** How a change was closed. */
 function ending({ to, params, time }: PageContext, change: ShownChange): Html | false {
-  const { state, closedAt, closedBy, landedCommit, pushId } = change
+  const { state, closedAt, closedBy, landedCommit, pushId, queueNote } = change
   const name = params.name ?? ''
   if (closedAt === null) return false
   const when = html`${closedBy !== null && html` by ${closedBy}`} ${time.age(closedAt)}`
@@ -75,7 +75,7 @@ function ending({ to, params, time }: PageContext, change: ShownChange): Html | 
   return html`<p class="soft">Landed${when}${landedCommit !== null && html` as ${commitLink(to, name, landedCommit)}`}.${
     pushId !== null &&
     html` <a href="${to.of(name, `pushes/${pushId}`)}">Its push</a> can be undone.`
-  }</p>`
+  }</p>${queueNote && html`<pre>${queueNote}</pre>`}`
 }
 
 /** The runs of the last version that wait for an approval. */

@@ -84,10 +84,16 @@ export async function createRun(spec: RunSpec, now: number, number: number): Pro
       awaitedBy: spec.awaited?.by ?? null,
       awaitedPack: spec.awaited?.pack ? JSON.stringify(spec.awaited.pack) : null,
     },
-    ...(restriction
-      ? restrictedGroups(spec, groups)
-      : { groups: groups.map(storable), cancels: cancels.map(storable) }),
+    ...groupsOf(spec, { groups, cancels }),
   }
+}
+
+/** The groups of a run. Those of the queue are of one commit: trials of others must not cancel its runs. */
+function groupsOf(spec: RunSpec, { groups, cancels }: { groups: string[]; cancels: string[] }) {
+  if (spec.restriction) return restrictedGroups(spec, groups)
+  const ofTrial = spec.event === 'merge_group' ? `Trial ${spec.ref} group ` : ''
+  const named = (names: readonly string[]) => names.map((name) => storable(ofTrial + name))
+  return { groups: named(groups), cancels: named(cancels) }
 }
 
 /**

@@ -5,6 +5,7 @@ import type { Actor } from '#events/events.ts'
 import type { ObjectPool } from '#git/objects/object-pool.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { versionName } from '#git/refs/ref-name.ts'
+import type { Repositories } from '#repositories/repositories.ts'
 import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
 import type { FindPushRight } from '../credentials/run-rights.ts'
 import type { Restriction } from './create-run.ts'
@@ -19,6 +20,7 @@ type Dependencies = {
   pool: Pick<ObjectPool, 'of'>
   planCandidate: PlanCandidate
   findPushRight: FindPushRight
+  repositories: Pick<Repositories, 'roleOfUser'>
   directoryOf: (repositoryId: string) => Promise<string>
 }
 
@@ -45,7 +47,7 @@ export const changeKinds = [
 
 /** Returns a function that plans the runs of versions of changes, and ends those of older versions and closed changes. */
 export function createPlanVersion(dependencies: Dependencies) {
-  const { db, git, pool, planCandidate, findPushRight, directoryOf } = dependencies
+  const { db, git, pool, planCandidate, findPushRight, repositories, directoryOf } = dependencies
 
   // The rights count at the moment that the run is created. Nothing widens them later.
   async function restrictionOf(
@@ -56,6 +58,16 @@ export function createPlanVersion(dependencies: Dependencies) {
     if (right === 'push') return undefined
     const isKnown = right === 'of-user' || (await hasLandedChange(db, { repositoryId, username }))
     return { needsApproval: !isKnown }
+  }
+
+  /** The same for the user of a change whose versions others make, by pushes to its branch: there is no token of it. */
+  async function restrictionOfUser(
+    repositoryId: string,
+    username: string,
+  ): Promise<Restriction | undefined> {
+    const role = await repositories.roleOfUser(username, repositoryId)
+    if (role !== undefined && role !== 'read') return undefined
+    return { needsApproval: !(await hasLandedChange(db, { repositoryId, username })) }
   }
 
   return async ({ kind, repositoryId, actor, data }: ChangeEvent): Promise<PlannedVersion> => {
@@ -76,8 +88,11 @@ export function createPlanVersion(dependencies: Dependencies) {
     const { title, description, proposer, source, createdAt } = version
     const pusher = { id: version.actorId, username: version.username }
     // Who opens a change of a branch, or reopens one, may be another user than has made the version.
+    const isOfOther = ![pusher.username, actor.username].includes(proposer)
     const restriction =
-      (await restrictionOf(repositoryId, pusher)) ?? (await restrictionOf(repositoryId, actor))
+      (await restrictionOf(repositoryId, pusher)) ??
+      (await restrictionOf(repositoryId, actor)) ??
+      (isOfOther ? await restrictionOfUser(repositoryId, proposer) : undefined)
     const planned = await planCandidate({
       ...{ repository, directory, git, objects: pool.of(directory) },
       event: 'pull_request',

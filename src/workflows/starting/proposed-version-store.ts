@@ -37,17 +37,26 @@ export function findProposedVersion(
     .executeTakeFirst()
 }
 
-/** Whether a change of a user has ever landed in a repository. */
+/** Whether another user has ever landed a change of a user in a repository that the user had made. */
 export async function hasLandedChange(
   db: Db,
   { repositoryId, username }: { repositoryId: string; username: string },
 ): Promise<boolean> {
   const row = await db
     .selectFrom('changes')
-    .select('number')
-    .where('repositoryId', '=', repositoryId)
-    .where('username', '=', username)
-    .where('state', '=', 'landed')
+    .innerJoin('changeVersions', (join) =>
+      join
+        .onRef('changeVersions.repositoryId', '=', 'changes.repositoryId')
+        .onRef('changeVersions.number', '=', 'changes.number')
+        .onRef('changeVersions.version', '=', 'changes.version'),
+    )
+    .select('changes.number')
+    .where('changes.repositoryId', '=', repositoryId)
+    .where('changes.username', '=', username)
+    .where('changeVersions.username', '=', username)
+    .where('changes.state', '=', 'landed')
+    // A change whose commits others have pushed to the branch is closed by nothing but that.
+    .where('changes.pushId', 'is not', null)
     .limit(1)
     .executeTakeFirst()
   return row !== undefined
