@@ -101,6 +101,7 @@ const others: Record<string, string> = {
   events: 'says where the list goes on',
   'browse search': 'names the limits that it met',
   'browse compare': 'prints how many commits there are',
+  'changes waiting': 'has those that were updated last; each repository lists all',
   'repos activity': 'the API has a maximum, which is the default',
 }
 
