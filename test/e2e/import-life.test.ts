@@ -327,7 +327,8 @@ test('imports beyond the concurrency limit wait, or are rejected', async () => {
 
 test('a stop fails synchronous imports, and records asynchronous ones as failed', async () => {
   using way = await gated(mib)
-  await using stopping = await startServiceWithSsh({ env: { SVC_STOP_SECONDS: '3' } })
+  // Imports are cut off after nine tenths of the time; the responses have the rest.
+  await using stopping = await startServiceWithSsh({ env: { SVC_STOP_SECONDS: '10' } })
   const { admin, dataDir, adminToken, url } = stopping
   await importAsync(admin, { source: way.address, name: 'unwatched' })
   const waited = requestImport(url, admin, { source: way.address, name: 'waited' })
