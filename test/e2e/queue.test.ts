@@ -1,4 +1,3 @@
-// Tags: each-store
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
