@@ -193,7 +193,7 @@ export const ChangeDetailsSchema = named(
     queued: field.orNull(QueuedSchema, 'its place in the queue; null when it is not in it'),
     queueNote: field.orNull(
       Type.String(),
-      'why the queue has put it out, or that a run has failed at first; lines of a log require `workflow:read`',
+      'why it was removed from the queue, or that a run has failed at first; lines of a log require `workflow:read`',
     ),
     missing: Type.Array(
       Type.Object({

@@ -150,7 +150,7 @@ export function createChanges(dependencies: Dependencies): Changes {
     repository: Repository,
     number: string,
   ): Promise<ChangeDetails> {
-    // First, so that what is neither queued nor landed was put out.
+    // First, so that what is neither queued nor landed was removed.
     const queued = await queue.find(repository, number)
     const change = await find(repository, number)
     const versions = await listChangeVersions(db, change)
@@ -163,7 +163,6 @@ export function createChanges(dependencies: Dependencies): Changes {
       versions: versions.map(toVersion),
       verdicts: await review.verdicts(change, versions),
       ...{ comments, unresolvedThreads: unresolved },
-      hasQueue: await queue.isFor(repository, change.target),
       queued: change.state === 'open' ? queued : null,
       queueNote: noteFor(principal, change),
       ...(await landingOf(principal, repository, change)),
@@ -344,7 +343,7 @@ export function createChanges(dependencies: Dependencies): Changes {
       const change = await find(repository, number)
       if (version !== undefined) requireLastVersion(change, version)
       const [first] = await missingFor(principal, repository, change)
-      if (first) throw new Problem(first.code, first.detail)
+      if (first) throw first
       if (method === 'rebase') await refuseMerges(repository, change)
       if (await queue.isFor(repository, change.target)) {
         requireQueueMethod(method)

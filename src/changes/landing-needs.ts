@@ -26,65 +26,60 @@ type Dependencies = {
 
 /** What changes need for landing, for a caller at this moment. */
 export function createLandingNeeds({ git, checkPush, findConflict, hasQueue }: Dependencies) {
-  /** What is missing for landing a change, and the methods by which it can land. */
-  async function landingOf(
-    principal: Principal,
-    repository: Repository,
-    change: ChangeRow,
-  ): Promise<Pick<ChangeDetails, 'missing' | 'methods'>> {
-    const missing = await missingFor(principal, repository, change)
-    const { state, target, commitId, number, version } = change
+  /** What is missing for landing a change, by the code that refuses it, and what that was found from. */
+  async function readNeeds(principal: Principal, repository: Repository, change: ChangeRow) {
     const { path } = repository
-    const tip = (await readRefs(path, [target])).get(target) ?? zeroId
-    if (state !== 'open' || tip === zeroId) return { missing, methods: [] }
-    const isForQueue = await hasQueue(repository, target)
-    const isForward = await isAncestor(git, path, tip, commitId)
-    const landing = { changes: [{ number, version }] }
-    const made = { ref: target, change: 'update', landing, isForQueue } as const
-    const [ofNew] = await checkPush(principal, repository, [made])
-    // Only a commit that exists can have runs and statuses.
-    const isOfCommit = problemsOf(ofNew).some(({ code }) => requiredOfCommits.has(code))
-    const forward = isForward && !isForQueue ? (['fast-forward'] as const) : []
-    if (isOfCommit) {
-      if (!isForward) missing.push(toMissing(rebaseRequired(change)))
-      return { missing, methods: [...forward] }
-    }
-    const conflict = isForward
-      ? undefined
-      : await findConflict(repository, { ours: tip, theirs: commitId })
-    if (conflict) missing.push(toMissing(conflict))
-    return { missing, methods: ['merge', 'squash', 'rebase', ...forward] }
-  }
-
-  /** What keeps a caller from landing a change, by the code that refuses it. */
-  async function missingFor(
-    principal: Principal,
-    repository: Repository,
-    change: ChangeRow,
-  ): Promise<{ code: ProblemCode; detail: string }[]> {
-    if (change.state !== 'open') return [changeClosed(change)].map(toMissing)
-    const { number, version, target, commitId } = change
+    const { target, commitId, number, version } = change
     const missing: Problem[] = []
+    const isForQueue = await hasQueue(repository, target)
+    if (change.state !== 'open') return { missing: [changeClosed(change)], isForQueue }
     if (!holds(principal, 'repo:write'))
       missing.push(new Problem('permission_missing', 'Landing requires the permission repo:write.'))
     if (repository.role === 'read') missing.push(roleInsufficient(repository))
-    const tip = (await readRefs(repository.path, [target])).get(target) ?? zeroId
-    if (tip === zeroId)
+    const tip = (await readRefs(path, [target])).get(target) ?? zeroId
+    if (tip === zeroId) {
       missing.push(new Problem('ref_not_found', `There is no branch "${branchOf(change)}".`))
-    else {
-      // A merge makes a commit that does not exist yet.
-      const isForward = await isAncestor(git, repository.path, tip, commitId)
-      const landing = { changes: [{ number, version }] }
-      const isForQueue = await hasQueue(repository, target)
-      const commit = isForward && !isForQueue ? commitId : undefined
-      const intended = { ref: target, change: 'update', commit, landing, isForQueue } as const
-      const [refusal] = await checkPush(principal, repository, [intended])
-      if (refusal) missing.push(refusal)
+      return { missing, isForQueue }
     }
-    return missing.map(toMissing)
+    const isForward = await isAncestor(git, path, tip, commitId)
+    const landing = { changes: [{ number, version }] }
+    const made = { ref: target, change: 'update', landing, isForQueue } as const
+    // A merge makes a commit that does not exist yet.
+    const commit = isForward && !isForQueue ? commitId : undefined
+    const [refusal] = await checkPush(principal, repository, [{ ...made, commit }])
+    if (refusal) missing.push(refusal)
+    return { missing, isForQueue, at: { tip, isForward, made, commit, refusal } }
   }
 
-  return { missingFor, landingOf }
+  return {
+    async missingFor(principal: Principal, repository: Repository, change: ChangeRow) {
+      return (await readNeeds(principal, repository, change)).missing
+    },
+
+    /** What is missing for landing a change, and the methods by which it can land. */
+    async landingOf(
+      principal: Principal,
+      repository: Repository,
+      change: ChangeRow,
+    ): Promise<Pick<ChangeDetails, 'missing' | 'methods' | 'hasQueue'>> {
+      const { missing, isForQueue, at } = await readNeeds(principal, repository, change)
+      const answer = (methods: ChangeDetails['methods'], more?: Problem) => {
+        const all = more ? [...missing, more] : missing
+        return { missing: all.map(toMissing), methods, hasQueue: isForQueue }
+      }
+      if (!at) return answer([])
+      const { tip, isForward, made, commit } = at
+      const [ofNew] = commit ? await checkPush(principal, repository, [made]) : [at.refusal]
+      // Only a commit that exists can have runs and statuses.
+      const isOfCommit = problemsOf(ofNew).some(({ code }) => requiredOfCommits.has(code))
+      const forward = isForward && !isForQueue ? (['fast-forward'] as const) : []
+      if (isOfCommit) return answer([...forward], isForward ? undefined : rebaseRequired(change))
+      const conflict = isForward
+        ? undefined
+        : await findConflict(repository, { ours: tip, theirs: change.commitId })
+      return answer(['merge', 'squash', 'rebase', ...forward], conflict)
+    },
+  }
 }
 
 /** The problems that one has in its sentence. */

@@ -88,7 +88,7 @@ export const changeSentences: { [K in Kind]: Describe<K> } = {
   'change.unqueued': ({ number, reason, title }, { who, repository, of }) => ({
     icon: 'commit',
     parts: [
-      ...(reason === 'withdrawn' ? [who, ' took '] : ['The queue put out ']),
+      ...(reason === 'withdrawn' ? [who, ' took '] : ['The queue removed ']),
       ...[link(`change ${number}`, of(`changes/${number}`)), ' of ', repository],
       `${reason === 'withdrawn' ? ' out of the queue' : ''}: ${title}`,
     ],

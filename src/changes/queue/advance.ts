@@ -1,14 +1,13 @@
 import { Problem } from '#base/problem.ts'
-import type { BranchQueueRow, Db, QueuedChangeRow } from '#database/schema.ts'
-import type { Proposals } from '#git-server/push/proposal.ts'
+import type { BranchQueueRow } from '#database/schema.ts'
 import { UpdatesRefusedError } from '#git-server/pushes/push-lifecycle.ts'
 import {
   type BranchQueue,
   createQueueSteps,
   type Opened,
-  putOut,
   type QueueParts,
-  type Removal,
+  removeQueued,
+  superseded,
   type WaitingChanges,
 } from './branch-queue.ts'
 import { deleteBranchQueue, updateQueued } from './queued-store.ts'
@@ -25,15 +24,13 @@ import {
 /** What a step has led to: the queue, undefined when its queue is empty, and whether it can go on at once. */
 type Advanced = { queue: BranchQueue | undefined; goesOn: boolean }
 
-type Dependencies = QueueParts & { proposals: Pick<Proposals, 'land'> }
-
 /** Returns a function that takes all steps of a queue that are possible now. */
 export function createAdvance(
-  dependencies: Dependencies,
+  dependencies: QueueParts,
 ): (row: BranchQueueRow, signal: AbortSignal) => Promise<void> {
   const { db, nodes, runs, faultPoint, applyUpdates, finalizePushes } = dependencies
   const steps = createQueueSteps(dependencies)
-  const { save, drop } = steps
+  const { save, drop, remove } = steps
   const startTrial = createStartTrial({ ...dependencies, steps })
 
   /** Ends a trial that has become pointless, by what has happened to its branch and changes; undefined if none has. */
@@ -58,8 +55,7 @@ export function createAdvance(
     for (const entry of entries) {
       const change = changes.get(entry.number)
       if (change?.state === 'open' && change.version === entry.version) continue
-      const detail = 'It has a newer version, or is not open any more.'
-      return remove(queue, entry, { reason: 'superseded', detail, title: change?.title ?? '' })
+      return remove(queue, entry, change, superseded)
     }
     return undefined
   }
@@ -107,7 +103,7 @@ export function createAdvance(
       for (const [entry, verdict] of verdicts) {
         const title = changes.get(entry.number)?.title ?? ''
         if (verdict === 'out')
-          await putOut(dependencies, tx, entry, { reason: 'failed', detail, title })
+          await removeQueued(dependencies, tx, entry, { reason: 'failed', detail, title })
       }
       return undefined
     })
@@ -115,20 +111,16 @@ export function createAdvance(
     return drop(learned, trial)
   }
 
-  /** Opens the changes of a trial; or puts out the first one that cannot land any more. */
+  /** Opens the changes of a trial; or removes the first one that cannot land any more. */
   async function openAll(queue: BranchQueue, trial: Trial, { entries, changes }: WaitingChanges) {
     const opened: Opened[] = []
     for (const { number } of trial.changes) {
       const entry = entries.find((one) => one.number === number)
       const change = changes.get(number)
-      const one = entry && (await steps.open(entry, change))
       // It was withdrawn a moment ago.
-      if (!one) return drop(queue, trial)
-      const title = change?.title ?? ''
-      if ('reason' in one) return remove(queue, entry, { ...one, title })
-      const refusal = await steps.findRefusal(one)
-      if (refusal)
-        return remove(queue, entry, { reason: 'refused', detail: refusal.message, title })
+      if (!entry) return drop(queue, trial)
+      const one = await steps.open(queue, entry, change)
+      if (!('entry' in one)) return one
       opened.push(one)
     }
     return opened
@@ -177,7 +169,7 @@ export function createAdvance(
     return drop(await save(queue, { size, work }), trial)
   }
 
-  /** Puts out a change whose landing was refused, once it is alone. If runs are missing, the rules have changed, and it is tried again. */
+  /** Removes a change whose landing was refused, once it is alone. If runs are missing, the rules have changed, and it is tried again. */
   async function refuse(
     queue: BranchQueue,
     trial: Trial,
@@ -189,16 +181,8 @@ export function createAdvance(
     if (!first || isMissing) return drop(queue, trial)
     // Each is tried alone then.
     if (opened.length > 1) return drop(await save(queue, { size: 1 }), trial)
-    const { title } = first.change
-    return remove(queue, first.entry, { reason: 'refused', detail: error.message, title })
-  }
-
-  function remove(
-    queue: BranchQueue,
-    entry: QueuedChangeRow,
-    why: Removal & { title: string },
-  ): Promise<BranchQueue> {
-    return save(queue, {}, (tx: Db) => putOut(dependencies, tx, entry, why))
+    const why = { reason: 'refused', detail: error.message } as const
+    return remove(queue, first.entry, first.change, why)
   }
 
   async function startNext(

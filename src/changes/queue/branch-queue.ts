@@ -11,6 +11,7 @@ import { hiddenNameOf, trialName, zeroId } from '#git/refs/ref-name.ts'
 import { readRefs } from '#git/refs/refs.ts'
 import type { MergeChain } from '#git-server/api-writes/merge-chain.ts'
 import type { CheckPush } from '#git-server/authorize-push/check-push.ts'
+import type { Proposals } from '#git-server/push/proposal.ts'
 import type { KeepCommits } from '#git-server/pushes/keep-commits.ts'
 import type { PushLifecycle } from '#git-server/pushes/push-lifecycle.ts'
 import type { Repositories, Repository } from '#repositories/repositories.ts'
@@ -36,6 +37,7 @@ export type QueueParts = {
   finalizePushes: PushLifecycle['sweep']
   checkPush: CheckPush
   runs: CandidateRuns
+  proposals: Pick<Proposals, 'land'>
   faultPoint: FaultPoint
 }
 
@@ -57,11 +59,17 @@ export type WaitingChanges = {
   tip: string
 }
 
-/** Why a change is put out of the queue. */
+/** Why a change is removed from the queue. */
 export type Removal = {
   reason: 'conflict' | 'failed' | 'refused' | 'superseded' | 'withdrawn'
   /** In a sentence. */
   detail: string
+}
+
+/** The removal of a change that cannot land in the version that was queued. */
+export const superseded: Removal = {
+  reason: 'superseded',
+  detail: 'It has a newer version, or is not open any more.',
 }
 
 /** Thrown when another node has changed a queue meanwhile. */
@@ -74,8 +82,8 @@ const workMs = 60_000
 
 type Written = Partial<Pick<BranchQueue, 'work' | 'size' | 'worker'>>
 
-/** Takes a change out of the queue, and says why. Call it last in a transaction: it publishes. */
-export async function putOut(
+/** Removes a change from the queue, and says why. Call it last in a transaction: it publishes. */
+export async function removeQueued(
   { publish, clock }: Pick<QueueParts, 'publish' | 'clock'>,
   tx: Db,
   entry: QueuedChangeRow,
@@ -119,38 +127,58 @@ export function createQueueSteps(parts: QueueParts) {
     })
   }
 
+  /** Removes a change from its queue, and says why. */
+  function remove(
+    queue: BranchQueue,
+    entry: QueuedChangeRow,
+    change: Pick<ChangeRow, 'title'> | undefined,
+    why: Removal,
+  ): Promise<BranchQueue> {
+    const { title = '' } = change ?? {}
+    return save(queue, {}, (tx) => removeQueued(parts, tx, entry, { ...why, title }))
+  }
+
+  async function openOrRefuse(
+    entry: QueuedChangeRow,
+    change: ChangeRow | undefined,
+  ): Promise<Opened | Removal> {
+    const { repositoryId, username, version, actorKind: kind, actorId: id } = entry
+    if (change?.state !== 'open' || change.version !== version) return superseded
+    const principal = await refresh({ kind, id, username, permissions: new Set() })
+    if (!principal) {
+      const detail = `The token with which ${username} has queued it is not valid any more.`
+      return { reason: 'refused', detail }
+    }
+    try {
+      const repository = await repositories.reopen(principal, { id: repositoryId }, 'repo:write')
+      const { target: ref, number } = change
+      const landing = { changes: [{ number, version }] }
+      const intended = { ref, change: 'update', landing, isForQueue: true } as const
+      const [refusal] = await checkPush(principal, repository, [intended])
+      if (refusal) return { reason: 'refused', detail: refusal.message }
+      return { entry, change, principal, repository }
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      return { reason: 'refused', detail: error.message }
+    }
+  }
+
   return {
     save,
 
-    /** Reads what a change needs to land; or why it cannot, which ends its time in the queue. */
-    async open(entry: QueuedChangeRow, change: ChangeRow | undefined): Promise<Opened | Removal> {
-      const { repositoryId, username, version, actorKind: kind, actorId: id } = entry
-      if (change?.state !== 'open' || change.version !== version)
-        return { reason: 'superseded', detail: 'It has a newer version, or is not open any more.' }
-      const principal = await refresh({ kind, id, username, permissions: new Set() })
-      if (!principal) {
-        const detail = `The token with which ${username} has queued it is not valid any more.`
-        return { reason: 'refused', detail }
-      }
-      try {
-        const repository = await repositories.reopen(principal, { id: repositoryId }, 'repo:write')
-        return { entry, change, principal, repository }
-      } catch (error) {
-        if (!(error instanceof Problem)) throw error
-        return { reason: 'refused', detail: error.message }
-      }
+    remove,
+
+    /** Reads what a change needs to land, apart from what is required of the commit; or removes one that may not land. */
+    async open(
+      queue: BranchQueue,
+      entry: QueuedChangeRow,
+      change: ChangeRow | undefined,
+    ): Promise<Opened | BranchQueue> {
+      const opened = await openOrRefuse(entry, change)
+      return 'reason' in opened ? remove(queue, entry, change, opened) : opened
     },
 
-    /** Why a change alone may not land on its branch, apart from what is required of the commit. */
-    async findRefusal({ change, principal, repository }: Opened): Promise<Problem | undefined> {
-      const { target, number, version } = change
-      const landing = { changes: [{ number, version }] }
-      const intended = { ref: target, change: 'update', landing, isForQueue: true } as const
-      const [refusal] = await checkPush(principal, repository, [intended])
-      return refusal
-    },
-
-    /** Reads the queue of a queue, with its changes and its branch. */
+    /** Reads the changes that wait for a branch, and the branch. */
     async readWaiting({ repositoryId, target }: BranchQueue): Promise<WaitingChanges> {
       const entries = await listQueued(db, { repositoryId, target })
       const numbers = entries.map(({ number }) => number)

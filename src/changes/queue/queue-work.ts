@@ -2,14 +2,12 @@ import { createPoller } from '#base/concurrency/poller.ts'
 import { createTaskGroup } from '#base/concurrency/task-group.ts'
 import type { BranchQueueRow } from '#database/schema.ts'
 import type { EventNotifier } from '#events/event-notifier.ts'
-import type { Proposals } from '#git-server/push/proposal.ts'
 import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
 import { createAdvance } from './advance.ts'
 import { type QueueParts, QueueTakenError } from './branch-queue.ts'
 import { listBranchQueues } from './queued-store.ts'
 
 export type QueueWorkParts = QueueParts & {
-  proposals: Pick<Proposals, 'land'>
   notifier: Pick<EventNotifier, 'onEvents'>
 }
 

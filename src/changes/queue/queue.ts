@@ -15,7 +15,7 @@ import type { Repository } from '#repositories/repositories.ts'
 import type { Protections } from '#repositories/rights/protections.ts'
 import { listChangesByNumber, updateChange } from '../change-store.ts'
 import { changeClosed, requireLastVersion, withLockedChange } from '../locked-change.ts'
-import { putOut } from './branch-queue.ts'
+import { removeQueued } from './branch-queue.ts'
 import type { QueuedSchema, QueueSchema } from './queue-schemas.ts'
 import { findQueued, insertQueued, listBranchQueues, listQueued } from './queued-store.ts'
 import type { QueueWork, Trial } from './trial.ts'
@@ -111,7 +111,7 @@ export function createLandingQueue({
         if (!isOwn && repository.role === 'read') throw roleInsufficient(repository)
         const detail = `${username} has taken it out of the queue.`
         const why = { reason: 'withdrawn', detail, title: change.title, by: principal } as const
-        await putOut({ publish, clock }, tx, entry, why)
+        await removeQueued({ publish, clock }, tx, entry, why)
       })
     },
 

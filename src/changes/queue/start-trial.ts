@@ -3,49 +3,31 @@ import type { QueuedChangeRow } from '#database/schema.ts'
 import { hiddenNameOf, trialName, versionName, zeroId } from '#git/refs/ref-name.ts'
 import { branchPrefix } from '#git/refs/refs.ts'
 import type { ChainResult } from '#git-server/api-writes/merge-chain.ts'
-import type { Proposals } from '#git-server/push/proposal.ts'
-import {
-  type BranchQueue,
-  type Opened,
-  putOut,
-  type QueueParts,
-  type QueueSteps,
-  type Removal,
-  type WaitingChanges,
-} from './branch-queue.ts'
+import type { BranchQueue, Opened, QueueParts, QueueSteps, WaitingChanges } from './branch-queue.ts'
 import type { Trial } from './trial.ts'
 
-type Dependencies = QueueParts & { steps: QueueSteps; proposals: Pick<Proposals, 'land'> }
+type Dependencies = QueueParts & { steps: QueueSteps }
 
 /** Changes to try, and what the trial is for. */
 type Wanted = { kind: Trial['kind']; entries: QueuedChangeRow[] }
 
 /**
  * Returns a function that merges changes into their branch beside it, and starts the runs of the result. Changes that cannot land
- * are put out; one that conflicts with another of the trial waits for a later one.
+ * are removed; one that conflicts with another of the trial waits for a later one.
  */
 export function createStartTrial(dependencies: Dependencies) {
   const { steps, mergeChain, commits, publish, clock, proposals, runs, faultPoint } = dependencies
 
-  function put(queue: BranchQueue, entry: QueuedChangeRow, why: Removal & { title: string }) {
-    return steps.save(queue, {}, (tx) => putOut(dependencies, tx, entry, why))
-  }
-
-  /** Opens those of the changes that may land; puts the others out. */
+  /** Opens those of the changes that may land; removes the others. */
   async function openAll(found: BranchQueue, { entries }: Wanted, { changes }: WaitingChanges) {
     let queue = found
     const opened: Opened[] = []
     for (const entry of entries) {
       // A lock is of one user, and a push has one pusher.
       if (opened[0]?.repository.hasLfsLocks) break
-      const change = changes.get(entry.number)
-      const title = change?.title ?? ''
-      const one = await steps.open(entry, change)
-      const refusal = 'reason' in one ? undefined : await steps.findRefusal(one)
-      if ('reason' in one) queue = await put(queue, entry, { ...one, title })
-      else if (refusal)
-        queue = await put(queue, entry, { reason: 'refused', detail: refusal.message, title })
-      else opened.push(one)
+      const one = await steps.open(queue, entry, changes.get(entry.number))
+      if ('entry' in one) opened.push(one)
+      else queue = one
     }
     return { queue, opened }
   }
@@ -123,8 +105,7 @@ export function createStartTrial(dependencies: Dependencies) {
     const { tip: base } = waiting
     if (base === zeroId) {
       const why = { reason: 'refused', detail: 'Its branch was deleted.' } as const
-      for (const { entry, change } of opened)
-        queue = await put(queue, entry, { ...why, title: change.title })
+      for (const { entry, change } of opened) queue = await steps.remove(queue, entry, change, why)
       return queue
     }
     const id = newId()
@@ -142,7 +123,7 @@ export function createStartTrial(dependencies: Dependencies) {
     if (first && 'fault' in first && entry && change) {
       const detail = `It cannot be merged: ${first.fault.message}`
       const dropped = await steps.drop(queue, empty)
-      return put(dropped, entry, { reason: 'conflict', detail, title: change.title })
+      return steps.remove(dropped, entry, change, { reason: 'conflict', detail })
     }
     const commit = lastOf(results, base)
     const isMerged = (_: Opened, index: number) => 'commitId' in (results[index] ?? {})

@@ -62,7 +62,7 @@ function landing(
   { mayLand, mayHurry, withdraw }: Landing,
 ): Html {
   return html`<section class="card" id="land"><header><h2>Land on ${target}</h2></header><div class="pad stack">${
-    queueNote && html`<p>The queue has put it out:</p><pre>${queueNote}</pre>`
+    queueNote && html`<p>It was removed from the queue:</p><pre>${queueNote}</pre>`
   }${
     queued &&
     html`<p>${icon('waiting', 'soft')} Number ${queued.position} in the queue, ${queued.state === 'trying' ? 'which tries it now' : 'where it waits'}. Queued by <b>${queued.username}</b>.</p>${withdraw}`

@@ -5,8 +5,7 @@ import type { Actor } from '#events/events.ts'
 import { openObjects } from '#git/objects/object-reader.ts'
 import { findObjects } from '#git/objects/object-stream.ts'
 import type { Git } from '#git/process/git-process.ts'
-import { protectionsOf, toProtection } from '#repositories/protection-rules.ts'
-import { listProtectionsInForce } from '#repositories/protection-store.ts'
+import { listRequirements } from '#repositories/list-requirements.ts'
 import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
 import type { FindMissing, Missing } from '#repositories/requirements.ts'
 import type { PublishRuns } from '../run-events.ts'
@@ -86,8 +85,7 @@ export function createCandidateRuns(dependencies: Dependencies): CandidateRuns {
     repository: { id: string; name: string },
     { target, commit }: Pick<Candidate, 'target' | 'commit'>,
   ): Promise<Missing[]> {
-    const rows = await listProtectionsInForce(db, repository.id)
-    const requires = protectionsOf(target, rows.map(toProtection)).flatMap((one) => one.requires)
+    const requires = await listRequirements(db, repository.id, target)
     const directory = await directoryOf(repository.id)
     const find = (names: string[]) => findObjects(git, directory, names)
     const missing: Missing[] = []

@@ -7,9 +7,8 @@ import { mergeGroupPayload, pullRequestPayload } from '#events/github-payloads/p
 import type { CommitSummary } from '#git/objects/commit-object.ts'
 import type { ObjectReader } from '#git/objects/object-reader.ts'
 import type { Git } from '#git/process/git-process.ts'
+import { listRequirements } from '#repositories/list-requirements.ts'
 import { readPayloadContext } from '#repositories/payload-context.ts'
-import { protectionsOf, toProtection } from '#repositories/protection-rules.ts'
-import { listProtectionsInForce } from '#repositories/protection-store.ts'
 import type { RepositorySummary } from '#repositories/repository-summary-store.ts'
 import { type CommitFiles, openCommit } from '../commits/commit-files.ts'
 import { hasOwnRun } from '../run-store.ts'
@@ -65,8 +64,7 @@ export function createPlanCandidate({
 }: PlanDependencies & { db: Database }): PlanCandidate {
   /** The workflow files that a commit needs before it may be pushed to a branch. */
   async function requiredFiles({ repository, target }: LandingCandidate): Promise<Set<string>> {
-    const rows = await listProtectionsInForce(db, repository.id)
-    const requires = protectionsOf(target, rows.map(toProtection)).flatMap((one) => one.requires)
+    const requires = await listRequirements(db, repository.id, target)
     return new Set(requires.flatMap((one) => ('workflow' in one ? [one.workflow] : [])))
   }
 
