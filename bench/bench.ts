@@ -35,7 +35,7 @@ const complete = {
   growth: { repositories: 10_000, refs: 100_000, rounds: 9, ms: 1000, seconds: 60 },
   import: { imports: 15, seconds: 60 },
   workflows: { firstSteps: 60, queues: 4, outputs: 4, restores: 6, seconds: 60 },
-  queue: { changes: 200, alone: 12, rounds: 1, seconds: 300 },
+  queue: { changes: 200, alone: 8, rounds: 1, seconds: 300 },
   webhooks: { toReceivers: 60, deliveries: 6, lists: 40, seconds: 60 },
   nodes: {
     listings: 60,

@@ -15,6 +15,7 @@ import { createStartTrial } from './start-trial.ts'
 import {
   chooseLanding,
   chooseProbes,
+  type Doubt,
   isUntroubled,
   judgeChanges,
   maxSize,
@@ -89,11 +90,14 @@ export function createAdvance(
     const tried = entries.filter(({ number }) => numbers.includes(number))
     const { verdicts, isDivided } = judgeChanges(trial, tried, hasSucceeded)
     const size = isDivided ? Math.max(1, Math.floor(tried.length / 2)) : found.size
-    const isDoubt = !hasSucceeded && trial.kind === 'land' && tried.length > 1
-    const hasBlamed = !hasSucceeded && tried.length === 1
-    const isExplained = hasBlamed && found.work.doubt?.numbers.includes(numbers[0] ?? 0)
-    const doubt = isDoubt ? { numbers, detail } : isExplained ? null : found.work.doubt
-    const learned = await save(found, { size, work: { ...found.work, doubt } }, async (tx) => {
+    const isFirst = trial.kind === 'land' || tried.some(({ standing }) => standing === 'new')
+    const isDoubt = !hasSucceeded && tried.length > 1 && isFirst
+    const blamed = !hasSucceeded && tried.length === 1 ? numbers[0] : undefined
+    const unexplained = found.work.doubts.filter(
+      (doubt) => blamed === undefined || !doubt.numbers.includes(blamed),
+    )
+    const doubts = [...unexplained, ...(isDoubt ? [{ numbers, detail }] : [])]
+    const learned = await save(found, { size, work: { ...found.work, doubts } }, async (tx) => {
       for (const [entry, verdict] of verdicts)
         if (verdict !== 'out')
           await updateQueued(tx, entry, {
@@ -138,17 +142,18 @@ export function createAdvance(
     const last = opened.at(-1)
     if (!last) return drop(queue, trial)
     const { principal, repository } = last
-    const { doubt } = queue.work
     const landing = new Set(trial.changes.map(({ number }) => number))
-    const isCleared = doubt?.numbers.every(
-      (number) => landing.has(number) || !waiting.entries.some((entry) => entry.number === number),
-    )
+    const left = new Set(waiting.entries.map(({ number }) => number)).difference(landing)
+    const isOpen = ({ numbers }: Doubt) => numbers.some((number) => left.has(number))
+    const doubts = queue.work.doubts.filter(isOpen)
+    const cleared = queue.work.doubts.filter((doubt) => !isOpen(doubt))
     const notes = new Map(opened.map(({ entry }) => [entry.number, entry.detail]))
     const changes = trial.changes.map((one) => ({
       ...one,
       note: noteOf(
         notes.get(one.number) ||
-          (isCleared && doubt?.numbers.includes(one.number) ? doubt.detail : ''),
+          cleared.find(({ numbers }) => numbers.includes(one.number))?.detail ||
+          '',
       ),
     }))
     try {
@@ -165,7 +170,7 @@ export function createAdvance(
     await finalizePushes(queue.repositoryId)
     faultPoint('queue.landed')
     const size = trial.kind === 'land' ? Math.min(queue.size * 2, maxSize) : queue.size
-    const work = { ...queue.work, doubt: isCleared ? null : doubt }
+    const work = { ...queue.work, doubts }
     return drop(await save(queue, { size, work }), trial)
   }
 

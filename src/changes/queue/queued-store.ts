@@ -4,7 +4,7 @@ import type { QueueWork } from './trial.ts'
 
 type QueueId = Pick<BranchQueueRow, 'repositoryId' | 'target'>
 
-const nothing: QueueWork = { trials: [], doubt: null }
+const nothing: QueueWork = { trials: [], doubts: [] }
 
 /** Puts a change into the queue of its branch, in place of an earlier entry. */
 export async function insertQueued(tx: Db, row: QueuedChangeRow): Promise<void> {

@@ -25,18 +25,20 @@ export type Trial = {
 }
 
 /** Changes that have failed together, and not alone so far. */
-type Doubt = { numbers: number[]; detail: string }
+export type Doubt = { numbers: number[]; detail: string }
 
 /** What a branch waits for. */
-export type QueueWork = { trials: Trial[]; doubt: Doubt | null }
+export type QueueWork = { trials: Trial[]; doubts: Doubt[] }
 
 /** What of a change in the queue decides in which trial it takes part. */
 type Standing = Pick<QueuedChangeRow, 'number' | 'standing' | 'failures' | 'urgent'>
 
 /** How many changes are tried together. */
 export const maxSize = 32
-/** How many trials look for the changes to blame at a time. */
+/** How many probes run at a time. */
 const maxProbes = 8
+/** How many new changes a probe tries: if one of twenty is broken and one fails by chance, two of three such groups succeed. */
+const newGroupSize = 4
 /** How often a change may fail alone. */
 const maxFailures = 2
 
@@ -57,7 +59,10 @@ export function chooseLanding<Entry extends Standing>(
   return chosen?.slice(0, size)
 }
 
-/** Chooses the changes of further probes: a suspect alone, and others that have failed together in groups. */
+/**
+ * Chooses the changes of further probes: a suspect alone, and others that have failed together in groups. While a change is in
+ * trouble, new ones are probed as well instead of waiting for their turn, so that those that succeed land together.
+ */
 export function chooseProbes<Entry extends Standing>(
   entries: readonly Entry[],
   trials: readonly Trial[],
@@ -67,11 +72,18 @@ export function chooseProbes<Entry extends Standing>(
   const alone = free.filter(({ standing }) => standing === 'suspect').slice(0, spare)
   const questioned = free.filter(({ standing }) => standing === 'questioned')
   const left = spare - alone.length
-  const size = left > 0 ? Math.ceil(questioned.length / left) : 0
-  const groups = Array.from({ length: Math.min(left, questioned.length) }, (_, index) =>
-    questioned.slice(index * size, (index + 1) * size),
+  const divided = left > 0 ? inGroups(questioned, Math.ceil(questioned.length / left)) : []
+  const isTroubled = entries.some(({ standing }) => standing !== 'new')
+  const isLanding = trials.some(({ kind }) => kind === 'land')
+  const waiting = free.filter(({ standing, urgent }) => standing === 'new' && urgent === 0)
+  const added = isTroubled && isLanding ? inGroups(waiting, newGroupSize) : []
+  return [...alone.map((one) => [one]), ...divided, ...added].slice(0, spare)
+}
+
+function inGroups<Item>(items: readonly Item[], size: number): Item[][] {
+  return Array.from({ length: Math.ceil(items.length / Math.max(size, 1)) }, (_, index) =>
+    items.slice(index * size, (index + 1) * size),
   )
-  return [...alone.map((one) => [one]), ...groups.filter(({ length }) => length > 0)]
 }
 
 /** Whether a change has not failed, alone or with others, as far as that is not explained. */
