@@ -5,7 +5,6 @@ import { Problem } from '#base/problem.ts'
 import type { ChangeRow } from '#database/schema.ts'
 import type { Actor } from '#events/events.ts'
 import { gitCommands } from '#git/process/commands.ts'
-import type { Git } from '#git/process/git-process.ts'
 import { isAncestor } from '#git/refs/ancestry.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { branchPrefix, readRefs } from '#git/refs/refs.ts'
@@ -44,6 +43,7 @@ import { readProposed, requireFewOpen } from './proposals.ts'
 import { createLandingQueue, type LandingQueue, requireQueueMethod } from './queue/queue.ts'
 import { type QueueWorkParts, startQueueWork } from './queue/queue-work.ts'
 import { createReview, type Review } from './review.ts'
+import { createStacks } from './stack.ts'
 
 type ChangeDetails = Static<typeof ChangeDetailsSchema>
 
@@ -91,7 +91,6 @@ export type Changes = {
 }
 
 type Dependencies = QueueWorkParts & {
-  git: Git
   baseUrl: () => string
   hasUnfinishedPushes: (repository: Repository) => Promise<boolean>
   pusherOf: (repository: Repository, ref: string, id: string) => Promise<Actor | undefined>
@@ -130,7 +129,8 @@ export function createChanges(dependencies: Dependencies): Changes {
   const queue = createLandingQueue(dependencies)
   const { verdicts } = review
   const findUnapproved = createFindUnapproved({ db, git, verdicts, groupsOf })
-  const { missingFor, landingOf } = createLandingNeeds({ ...dependencies, hasQueue: queue.isFor })
+  const stacks = createStacks({ db, git })
+  const needs = createLandingNeeds({ ...dependencies, stacks, hasQueue: queue.isFor })
 
   async function find(repository: Repository, number: string): Promise<ChangeRow> {
     const change = /^[1-9]\d{0,8}$/.test(number)
@@ -165,7 +165,7 @@ export function createChanges(dependencies: Dependencies): Changes {
       ...{ comments, unresolvedThreads: unresolved },
       queued: change.state === 'open' ? queued : null,
       queueNote: noteFor(principal, change),
-      ...(await landingOf(principal, repository, change)),
+      ...(await needs.landingOf(principal, repository, change)),
     }
   }
 
@@ -190,7 +190,8 @@ export function createChanges(dependencies: Dependencies): Changes {
     if (await isAncestor(git, path, change.commitId, tip)) {
       // It is about to be recorded as landed by the push.
       if (await hasUnfinishedPushes(repository)) return false
-      await recordLanded(actor, repository, { changes: [{ number, version }], commit: tip })
+      const by = (await pusherOf(repository, target, tip)) ?? actor
+      await recordLanded(by, repository, { changes: [{ number, version }], commit: tip })
       return true
     }
     if (!hasMoved) return false
@@ -330,7 +331,9 @@ export function createChanges(dependencies: Dependencies): Changes {
           ...(state === 'open' && { closedAt: null, closedBy: null }),
           ...(isAbandoned && { closedAt: now, closedBy: username }),
         }
-        await updateChange(tx, change, { title, description, state, updatedAt: now, ...end })
+        const isTitled = changed.some((name) => name !== 'state') ? 1 : change.isTitled
+        const edited = { title, description, isTitled, state, updatedAt: now }
+        await updateChange(tx, change, { ...edited, ...end })
         const data = { number: change.number, target: change.target, changed, state, title }
         const repositoryId = repository.id
         await publish(tx, now, [{ kind: 'change.updated', actor: principal, repositoryId, data }])
@@ -342,7 +345,7 @@ export function createChanges(dependencies: Dependencies): Changes {
       const { principal, repository } = write
       const change = await find(repository, number)
       if (version !== undefined) requireLastVersion(change, version)
-      const [first] = await missingFor(principal, repository, change)
+      const [first] = await needs.missingFor(principal, repository, change)
       if (first) throw first
       if (method === 'rebase') await refuseMerges(repository, change)
       if (await queue.isFor(repository, change.target)) {
@@ -354,7 +357,9 @@ export function createChanges(dependencies: Dependencies): Changes {
       if (urgent)
         throw invalid([{ pointer: '/urgent', detail: 'has no effect: the branch has no queue.' }])
       const hasMessage = method === 'merge' || method === 'squash'
-      const landing = { changes: [{ number: change.number, version: change.version }] }
+      const { target, commitId } = change
+      const landed = { number: change.number, version: change.version, target, commitId }
+      const landing = { changes: await stacks.withBelow(repository, [landed]) }
       const made = await mergeBranch(
         { ...write, landing },
         {

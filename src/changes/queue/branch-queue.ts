@@ -7,6 +7,7 @@ import type { Database } from '#database/database.ts'
 import type { Nodes } from '#database/nodes/nodes.ts'
 import type { BranchQueueRow, ChangeRow, Db, QueuedChangeRow } from '#database/schema.ts'
 import type { Actor, Publish } from '#events/events.ts'
+import type { Git } from '#git/process/git-process.ts'
 import { hiddenNameOf, trialName, zeroId } from '#git/refs/ref-name.ts'
 import { readRefs } from '#git/refs/refs.ts'
 import type { MergeChain } from '#git-server/api-writes/merge-chain.ts'
@@ -23,6 +24,7 @@ import type { QueueWork, Trial } from './trial.ts'
 
 export type QueueParts = {
   db: Database
+  git: Git
   publish: Publish
   clock: Clock
   log: Log
@@ -67,9 +69,10 @@ export type Removal = {
 }
 
 /** The removal of a change that cannot land in the version that was queued. */
-export const superseded: Removal = {
-  reason: 'superseded',
-  detail: 'It has a newer version, or is not open any more.',
+export function superseded(change: ChangeRow | undefined): Removal {
+  const isOpen = change?.state === 'open'
+  const detail = isOpen ? `It has got version ${change.version}.` : 'It is not open any more.'
+  return { reason: 'superseded', detail }
 }
 
 /** Thrown when another node has changed a queue meanwhile. */
@@ -143,7 +146,7 @@ export function createQueueSteps(parts: QueueParts) {
     change: ChangeRow | undefined,
   ): Promise<Opened | Removal> {
     const { repositoryId, username, version, actorKind: kind, actorId: id } = entry
-    if (change?.state !== 'open' || change.version !== version) return superseded
+    if (change?.state !== 'open' || change.version !== version) return superseded(change)
     const principal = await refresh({ kind, id, username, permissions: new Set() })
     if (!principal) {
       const detail = `The token with which ${username} has queued it is not valid any more.`

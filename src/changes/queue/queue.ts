@@ -91,6 +91,13 @@ export function createLandingQueue({
         // Only the role maintain sets it, and only `leave` takes it back.
         const urgent = isUrgent ? 1 : (former?.urgent ?? 0)
         const actor = { actorKind: kind, actorId, username } as const
+        const isSame =
+          former?.version === version &&
+          former.method === method &&
+          former.message === message &&
+          former.urgent === urgent &&
+          former.actorId === actorId
+        if (isSame) return
         // With another method it keeps its place.
         const id = former?.version === version ? former.id : newId(now)
         const wanted = { target, version, method, message, urgent, ...actor }

@@ -11,6 +11,7 @@ import {
   deleteFinished,
   type FinishedPush,
   findPushes,
+  landingOf,
   listPushSizes,
   listUnfinishedPushes,
 } from './push-store.ts'
@@ -48,6 +49,7 @@ export type JournalEntry = Pick<
   pushedAt: number
   refs: (PushedUpdate & { created: boolean; deleted: boolean })[]
   undoable: boolean
+  changes: number[]
 }
 
 type Dependencies = {
@@ -153,6 +155,7 @@ function toPush(push: FinishedPush, { name }: Repository, undoable: boolean): Jo
     undoable,
     keptUntil,
     undoes,
+    changes: landingOf(push)?.changes.map(({ number }) => number) ?? [],
   }
 }
 

@@ -52,6 +52,7 @@ export async function showChange(context: PageContext): Promise<View> {
     body: html`<header class="change-head"><div class="page-head"><h1>${title}</h1>
 <div class="actions"><a class="button" href="${changeLink(context, { path: '/files' })}">${icon('file')}Changed files</a></div></div>
 <p class="soft">${changeBadge(change)} #${number} ${proposalOf(change, (branch) => to.src(name, branch))} · ${time.age(updatedAt)}</p>
+${stackOf(context, change)}
 ${ending(context, change)}</header>
 ${doneNotice(context)}${forms.problem}
 <div class="with-side"><div>${description}
@@ -65,6 +66,22 @@ ${versionList(context, change)}</aside></div>`,
   }
 }
 
+/** The changes that a change builds on, and those that build on it. */
+function stackOf(
+  { to, params }: PageContext,
+  { buildsOn, builtUponBy }: ShownChange,
+): Html | false {
+  if (buildsOn.length + builtUponBy.length === 0) return false
+  const links = (numbers: number[]) =>
+    numbers.map(
+      (number) =>
+        html` <a class="linked" href="${to.of(params.name ?? '', `changes/${number}`)}">#${number}</a>`,
+    )
+  return html`<p class="soft">${
+    buildsOn.length > 0 && html`Builds on${links(buildsOn)}, which would land with it.`
+  }${builtUponBy.length > 0 && html` Built upon by${links(builtUponBy)}.`}</p>`
+}
+
 /** How a change was closed. */
 function ending({ to, params, time }: PageContext, change: ShownChange): Html | false {
   const { state, closedAt, closedBy, landedCommit, pushId, queueNote } = change
@@ -74,7 +91,7 @@ function ending({ to, params, time }: PageContext, change: ShownChange): Html | 
   if (state !== 'landed') return html`<p class="soft">Abandoned${when}.</p>`
   return html`<p class="soft">Landed${when}${landedCommit !== null && html` as ${commitLink(to, name, landedCommit)}`}.${
     pushId !== null &&
-    html` <a href="${to.of(name, `pushes/${pushId}`)}">Its push</a> can be undone.`
+    html` <a href="${to.of(name, `pushes/${pushId}`)}">Its push</a> says whether that can be undone.`
   }</p>${queueNote && html`<pre>${queueNote}</pre>`}`
 }
 
