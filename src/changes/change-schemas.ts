@@ -87,7 +87,8 @@ export const LandBody = Type.Object(
     ),
     message: Type.Optional(
       Type.String({
-        description: 'the message of a merge or squash; title and description by default',
+        description:
+          'the message of a merge or squash, which gets the trailer `Change: NUMBER`; title and description by default',
         minLength: 1,
         maxLength: 65_536,
       }),

@@ -350,7 +350,7 @@ export function createChanges(dependencies: Dependencies): Changes {
       if (method === 'rebase') await refuseMerges(repository, change)
       if (await queue.isFor(repository, change.target)) {
         requireQueueMethod(method)
-        const wanted = { method, message: message ?? messageOf(change), isUrgent: urgent }
+        const wanted = { method, message: messageOf(change, message), isUrgent: urgent }
         await queue.enter(principal, repository, change, wanted)
         return get(principal, repository, number)
       }
@@ -366,7 +366,7 @@ export function createChanges(dependencies: Dependencies): Changes {
           base: branchOf(change),
           head: change.commitId,
           method,
-          ...(hasMessage && { message: message ?? messageOf(change) }),
+          ...(hasMessage && { message: messageOf(change, message) }),
         },
       )
       // The branch had its commits already.
@@ -386,6 +386,14 @@ function noteFor(principal: Principal, { queueNote }: ChangeRow): string | null 
   return (holds(principal, 'workflow:read') ? queueNote : first) || null
 }
 
-function messageOf({ title, description, number }: ChangeRow): string {
-  return `${title}\n\n${description === '' ? '' : `${description}\n\n`}Change: ${number}\n`
+/** The message of the commit that lands a change, with the trailer that names the change. */
+function messageOf({ title, description, number }: ChangeRow, given?: string): string {
+  const text = (given ?? `${title}\n\n${description}`).trimEnd()
+  const trailer = `Change: ${number}`
+  const [, ...paragraphs] = text.split(/\n{2,}/)
+  const trailers = paragraphs.at(-1)?.split('\n') ?? []
+  if (trailers.includes(trailer)) return `${text}\n`
+  // Git reads trailers from the last paragraph alone.
+  const isOfTrailers = trailers.length > 0 && trailers.every((line) => /^[\w-]+: /.test(line))
+  return `${text}\n${isOfTrailers ? '' : '\n'}${trailer}\n`
 }

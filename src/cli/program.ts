@@ -66,6 +66,8 @@ const collect = (value: string, all: string[] = []) => [...all, value]
 export function createProgram(options: Options): Command {
   const program = new Command('svc')
     .description('Hosts Git repositories for people, automation and agents.')
+    // Before its commands are added, so that `svc changes land --version` is theirs.
+    .enablePositionalOptions()
     .version(options.version)
     // A private key given by mistake looks like an option, and must not appear in the error.
     .configureOutput({
@@ -222,7 +224,7 @@ function addBackupCommands(program: Command, { terminal, withApp, withTools }: O
     .command('verify <folder>')
     .description('verify that every row and ref of a backup can be restored')
     .option(...json)
-    // Commander gives these options to `backup`, which has them, too.
+    // `backup` has the option, too, and gets it when it is before `verify`.
     .action((folder, _, command) =>
       withTools(async (tools) => {
         const { verifyBackup } = await import('./local/backup-commands.ts')

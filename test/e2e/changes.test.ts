@@ -430,5 +430,8 @@ test('a verdict is of others than those who made the version, and of what it was
   const merged = Number(/Change (\d+)/.exec((await git(project.path, push)).stderr)?.[1])
   const refused = await ada.post(`${changeOf(merged)}/land`, { method: 'rebase' })
   assert.equal(refused.body.code, 'update_refused')
-  assert.equal((await ada.post(`${changeOf(merged)}/land`, { method: 'merge' })).status, 200)
+  const given = { method: 'merge', message: 'Merge it\n\nReviewed-by: Carol <carol@example.com>' }
+  const { body: landed } = await ada.post(`${changeOf(merged)}/land`, given)
+  const { body: commit } = await ada.get(`/repos/site/commits/${landed.landedCommit}`)
+  assert.equal(commit.message, `${given.message}\nChange: ${merged}\n`)
 })
