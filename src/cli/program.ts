@@ -155,7 +155,7 @@ function addWorkflowCommands(program: Command, options: Options): void {
       new Option(
         '--event <event>',
         'value of github.event_name; without files, selects the workflows for this event',
-      ).choices(['push', 'workflow_dispatch', 'schedule']),
+      ).choices(['push', 'pull_request', 'merge_group', 'workflow_dispatch', 'schedule']),
     )
     .option('--input <name=value>', 'input of workflow_dispatch; repeatable', collect)
     .option(
