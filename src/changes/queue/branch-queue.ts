@@ -19,7 +19,7 @@ import type { Repositories, Repository } from '#repositories/repositories.ts'
 import { lockRepositorySummary } from '#repositories/repository-summary-store.ts'
 import type { CandidateRuns } from '#workflows/starting/candidate-runs.ts'
 import { listChangesByNumber, updateChange } from '../change-store.ts'
-import { deleteQueued, listQueued, updateBranchQueue } from './queued-store.ts'
+import { deleteQueued, findQueued, listQueued, updateBranchQueue } from './queued-store.ts'
 import type { QueueWork, Trial } from './trial.ts'
 
 export type QueueParts = {
@@ -93,7 +93,9 @@ export async function removeQueued(
   { reason, detail, title, by }: Removal & { title: string; by?: Actor },
 ): Promise<undefined> {
   const { repositoryId, number, version, target, username, actorId } = entry
-  if (!(await deleteQueued(tx, entry))) return undefined
+  // It may have been withdrawn meanwhile, and queued again.
+  if ((await findQueued(tx, entry))?.id !== entry.id) return undefined
+  await deleteQueued(tx, entry)
   const now = clock.now()
   await updateChange(tx, entry, { queueNote: detail, updatedAt: now })
   const data = { number, target, version, reason, detail, title }

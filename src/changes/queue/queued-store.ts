@@ -42,17 +42,16 @@ export async function updateQueued(
     .execute()
 }
 
-/** Takes a change out of the queue. Returns whether it was in it. */
+/** Takes a change out of the queue, if it is in it. */
 export async function deleteQueued(
   tx: Db,
   { repositoryId, number }: Pick<QueuedChangeRow, 'repositoryId' | 'number'>,
-): Promise<boolean> {
-  const { numDeletedRows } = await tx
+): Promise<void> {
+  await tx
     .deleteFrom('queuedChanges')
     .where('repositoryId', '=', repositoryId)
     .where('number', '=', number)
-    .executeTakeFirstOrThrow()
-  return numDeletedRows > 0n
+    .execute()
 }
 
 export function findQueued(
