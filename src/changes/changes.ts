@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import { holds } from '#access/may.ts'
+import { holds, requireRef } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
 import type { ChangeRow } from '#database/schema.ts'
@@ -77,7 +77,7 @@ export type Changes = {
   ) => Promise<ChangeDetails>
   /** Makes a commit and proposes it for a branch. Throws the Problems of a commit and of a proposal. */
   propose: (write: ApiWrite, body: Static<typeof ProposedCommitBody>) => Promise<ChangeDetails>
-  /** Changes the title, the description or the state. Throws `change_not_found`, `change_closed` and `role_insufficient`. */
+  /** Changes the title, the description or the state. Throws `change_not_found`, `change_closed`, `role_insufficient` and `token_limited`. */
   edit: (
     principal: Principal,
     repository: Repository,
@@ -309,10 +309,11 @@ export function createChanges(dependencies: Dependencies): Changes {
     async edit(principal, repository, number, body) {
       const { username } = principal
       const found = await find(repository, number)
-      if (found.username !== username && repository.role === 'read') {
+      if (found.username !== username) {
         const detail =
           'Only the user who has proposed a change, and those who may push, may edit it.'
-        throw new Problem('role_insufficient', detail)
+        if (repository.role === 'read') throw new Problem('role_insufficient', detail)
+        requireRef(principal, found.target)
       }
       await withLockedChange(db, { repository, change: found }, async (tx, change) => {
         if (change.state === 'landed' && body.state !== undefined) throw changeClosed(change)

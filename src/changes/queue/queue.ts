@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import { mayMaintain, requireNoRun, roleInsufficient } from '#access/may.ts'
+import { mayMaintain, requireNoRun, requireRef, roleInsufficient } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { newId } from '#base/ids.ts'
@@ -34,7 +34,7 @@ export type LandingQueue = {
     change: ChangeRow,
     wanted: Wanted,
   ) => Promise<void>
-  /** Takes a change out of the queue. Idempotent. Throws `role_insufficient`. */
+  /** Takes a change out of the queue. Idempotent. Throws `role_insufficient` and `token_limited`. */
   leave: (principal: Principal, repository: Repository, change: ChangeRow) => Promise<void>
   /** The place of a change in the queue; null for none. */
   find: (
@@ -115,7 +115,10 @@ export function createLandingQueue({
         const entry = await findQueued(tx, change)
         if (!entry) return
         const isOwn = entry.username === username || change.username === username
-        if (!isOwn && repository.role === 'read') throw roleInsufficient(repository)
+        if (!isOwn) {
+          if (repository.role === 'read') throw roleInsufficient(repository)
+          requireRef(principal, change.target)
+        }
         const detail = `${username} has taken it out of the queue.`
         const why = { reason: 'withdrawn', detail, title: change.title, by: principal } as const
         await removeQueued({ publish, clock }, tx, entry, why)
