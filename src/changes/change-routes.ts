@@ -3,8 +3,8 @@ import { requirePermission } from '#access/may.ts'
 import { mergeProblems, writeProblems } from '#git-server/api-writes/write-routes.ts'
 import { ProposedCommitBody } from '#git-server/api-writes/write-schemas.ts'
 import { linkToNext, paged } from '#http/pagination.ts'
-import { type FindRequest, type Route, route } from '#http/route.ts'
-import { openOfRoute, openProblems } from '#repositories/open-repository.ts'
+import { type Route, route } from '#http/route.ts'
+import { type OpenRepository, openOfRoute, openProblems } from '#repositories/open-repository.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import {
   ChangeBody,
@@ -41,7 +41,8 @@ const defaultWaiting = 50
 export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Dependencies): Route[] {
   const { review } = changes
   const find = openOfRoute(repositories)
-  const findToPropose = openOfRoute(repositories, 'proposer')
+  const findToAnswer = withReading(find)
+  const findToPropose = withReading(openOfRoute(repositories, 'proposer'))
 
   return [
     route('GET', '/changes', {
@@ -90,9 +91,9 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       summary: 'Propose a change',
       description:
         'Proposes the commits of a branch for another one. Pushes to the branch make further versions. A push to ' +
-        '`refs/for/BRANCH` proposes commits without a branch. The role `read` suffices.',
+        '`refs/for/BRANCH` proposes commits without a branch. The role `read` suffices. Permission: also `repo:read`.',
       permission: 'change:write',
-      find,
+      find: findToAnswer,
       body: ChangeBody,
       reply: { 201: ChangeDetailsSchema },
       problems: [
@@ -110,11 +111,7 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
         'Makes one commit, without a clone, and proposes it for a branch, which stays as it is. The role `read` suffices. ' +
         'Title and description are the message. Permission: also `repo:read`.',
       permission: 'repo:write',
-      // Its response shows what is in the repository.
-      find(request: FindRequest<{ name: string }>) {
-        requirePermission(request.principal, 'repo:read')
-        return findToPropose(request)
-      },
+      find: findToPropose,
       body: ProposedCommitBody,
       bodyMaxBytes: commitBodyMaxBytes,
       reply: { 201: ChangeDetailsSchema },
@@ -159,9 +156,10 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       operationId: 'updateChange',
       tag: 'changes',
       summary: 'Edit, abandon or reopen a change',
-      description: 'By the user who has proposed it, or one with the role `write`.',
+      description:
+        'By the user who has proposed it, or one with the role `write`. Permission: also `repo:read`.',
       permission: 'change:write',
-      find,
+      find: findToAnswer,
       body: ChangeEditBody,
       reply: { 200: ChangeDetailsSchema },
       problems: [...openProblems, 'change_not_found', 'change_closed', 'role_insufficient'],
@@ -193,9 +191,9 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       summary: 'Comment on a change',
       description:
         'On the change as a whole, on a file, or on a line of a file of a version; or in reply to another comment. The ' +
-        'role `read` suffices.',
+        'role `read` suffices. Permission: also `repo:read`.',
       permission: 'change:write',
-      find,
+      find: findToAnswer,
       body: CommentBody,
       reply: { 201: CommentSchema },
       problems: [
@@ -211,9 +209,9 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       summary: 'Edit a comment, or resolve its thread',
       description:
         'A comment is edited by its author. A thread is resolved and reopened by the user who has begun it, the user who ' +
-        'has proposed the change, and users with the role `write`.',
+        'has proposed the change, and users with the role `write`. Permission: also `repo:read`.',
       permission: 'change:write',
-      find,
+      find: findToAnswer,
       body: CommentEditBody,
       reply: { 200: CommentSchema },
       problems: [
@@ -229,9 +227,9 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       summary: 'Approve a change, or request changes',
       description:
         'Replaces the verdict of the caller. It counts if the caller may push and has not proposed the change, and as long ' +
-        'as further versions only rebase it.',
+        'as further versions only rebase it. Permission: also `repo:read`.',
       permission: 'change:write',
-      find,
+      find: findToAnswer,
       body: VerdictBody,
       reply: { 200: ChangeDetailsSchema },
       problems: [
@@ -252,11 +250,7 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
         'and undo. If the branch has a queue, the change is put into that, and lands later: see `queued`, `queueNote` ' +
         'and `state`. Permission: also `repo:read`.',
       permission: 'repo:write',
-      // Its response shows what is in the repository.
-      find(request: FindRequest<{ name: string }>) {
-        requirePermission(request.principal, 'repo:read')
-        return find(request)
-      },
+      find: findToAnswer,
       body: LandBody,
       reply: { 200: ChangeDetailsSchema },
       problems: [...openProblems, 'change_not_found', 'change_closed', ...mergeProblems],
@@ -270,9 +264,9 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       tag: 'changes',
       summary: 'Take a change out of the queue',
       description:
-        'By the user who has queued or proposed it, or one with the role `write`. Idempotent.',
+        'By the user who has queued or proposed it, or one with the role `write`. Idempotent. Permission: also `repo:read`.',
       permission: 'change:write',
-      find,
+      find: findToAnswer,
       reply: { 200: ChangeDetailsSchema },
       problems: [...openProblems, 'change_not_found', 'role_insufficient'],
       handle: async ({ principal, found, params }) => {
@@ -294,4 +288,12 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       handle: ({ found }) => changes.queue.list(found),
     }),
   ]
+}
+
+/** For routes that write, and whose responses show what is in the repository. */
+function withReading(find: OpenRepository): OpenRepository {
+  return (request) => {
+    requirePermission(request.principal, 'repo:read')
+    return find(request)
+  }
 }

@@ -315,7 +315,8 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     const number = await openChange('outdated')
     await admin.post('/repos/outdated/collaborators', { username: 'member', role: 'read' })
     const verdict = { verdict: 'approve', version: 2 }
-    const reviewer = await service.client({ username: 'member', permissions: ['change:write'] })
+    const permissions = ['repo:read', 'change:write']
+    const reviewer = await service.client({ username: 'member', permissions })
     return reviewer.put(`/repos/outdated/changes/${number}/verdict`, verdict)
   },
   async too_many_changes() {
