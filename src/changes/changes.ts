@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import { holds, requireRef } from '#access/may.ts'
+import { holds, requireRef, roleInsufficient } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
 import type { ChangeRow } from '#database/schema.ts'
@@ -310,9 +310,7 @@ export function createChanges(dependencies: Dependencies): Changes {
       const { username } = principal
       const found = await find(repository, number)
       if (found.username !== username) {
-        const detail =
-          'Only the user who has proposed a change, and those who may push, may edit it.'
-        if (repository.role === 'read') throw new Problem('role_insufficient', detail)
+        if (repository.role === 'read') throw roleInsufficient(repository)
         requireRef(principal, found.target)
       }
       await withLockedChange(db, { repository, change: found }, async (tx, change) => {
