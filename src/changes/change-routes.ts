@@ -285,7 +285,7 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       find,
       reply: { 200: Type.Array(QueueSchema) },
       problems: [...openProblems],
-      handle: ({ found }) => changes.queue.list(found),
+      handle: ({ principal, found }) => changes.queue.list(principal, found),
     }),
   ]
 }

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import { holds, requireRef, roleInsufficient } from '#access/may.ts'
+import { requireRef, roleInsufficient } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
 import type { ChangeRow } from '#database/schema.ts'
@@ -40,7 +40,12 @@ import { type CompareVersions, createCompareVersions } from './compare-versions.
 import { createLandingNeeds } from './landing-needs.ts'
 import { changeClosed, requireLastVersion, withLockedChange } from './locked-change.ts'
 import { readProposed, requireFewOpen } from './proposals.ts'
-import { createLandingQueue, type LandingQueue, requireQueueMethod } from './queue/queue.ts'
+import {
+  createLandingQueue,
+  type LandingQueue,
+  noteFor,
+  requireQueueMethod,
+} from './queue/queue.ts'
 import { type QueueWorkParts, startQueueWork } from './queue/queue-work.ts'
 import { createReview, type Review } from './review.ts'
 import { createStacks } from './stack.ts'
@@ -164,7 +169,7 @@ export function createChanges(dependencies: Dependencies): Changes {
       verdicts: await review.verdicts(change, versions),
       ...{ comments, unresolvedThreads: unresolved },
       queued: change.state === 'open' ? queued : null,
-      queueNote: noteFor(principal, change),
+      queueNote: noteFor(principal, change.queueNote),
       ...(await needs.landingOf(principal, repository, change)),
     }
   }
@@ -377,12 +382,6 @@ export function createChanges(dependencies: Dependencies): Changes {
 
 function emptyTitle(): Problem {
   return invalid([{ pointer: '/title', detail: 'must have a character that is visible.' }])
-}
-
-/** What the queue says of a change; the lines of a log only to those who may read it. */
-function noteFor(principal: Principal, { queueNote }: ChangeRow): string | null {
-  const [first = ''] = queueNote.split('\n')
-  return (holds(principal, 'workflow:read') ? queueNote : first) || null
 }
 
 /** The message of the commit that lands a change, with the trailer that names the change. */

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import { mayMaintain, requireNoRun, requireRef, roleInsufficient } from '#access/may.ts'
+import { holds, mayMaintain, requireNoRun, requireRef, roleInsufficient } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { newId } from '#base/ids.ts'
@@ -41,7 +41,7 @@ export type LandingQueue = {
     repository: Pick<Repository, 'id'>,
     number: string,
   ) => Promise<Static<typeof QueuedSchema> | null>
-  list: (repository: Repository) => Promise<Static<typeof QueueSchema>[]>
+  list: (principal: Principal, repository: Repository) => Promise<Static<typeof QueueSchema>[]>
 }
 
 type Dependencies = {
@@ -134,7 +134,7 @@ export function createLandingQueue({
       return null
     },
 
-    async list({ id }) {
+    async list(principal, { id }) {
       const queues = await readQueues(id)
       const numbers = queues.flatMap(({ queued }) => queued.map(({ number }) => number))
       const changes = await titlesOf(db, id, numbers)
@@ -143,6 +143,7 @@ export function createLandingQueue({
         changes: queued.map((entry, index) => ({
           ...{ number: entry.number, title: changes.get(entry.number) ?? '' },
           ...toQueued(entry, index + 1, trials),
+          failure: noteFor(principal, entry.detail),
         })),
         trials: trials.filter(({ commit }) => commit !== '').map(toTrial),
       }))
@@ -170,6 +171,12 @@ function toTrial({ id, kind, commit, changes, runIds }: Trial) {
     lands: kind === 'land',
     runs: runIds,
   }
+}
+
+/** What the queue says of a change; the lines of a log only to those who may read it. */
+export function noteFor(principal: Principal, note: string): string | null {
+  const [first = ''] = note.split('\n')
+  return (holds(principal, 'workflow:read') ? note : first) || null
 }
 
 /** Throws `invalid_request` unless a method can land changes that wait for others. */

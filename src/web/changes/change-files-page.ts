@@ -9,6 +9,7 @@ import type { PageContext, View } from '../page.ts'
 import { otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
+import { verdictForm } from './change-conversation.ts'
 import { readFileComments, type ShownVersions } from './change-file-comments.ts'
 import { changeBadge, changeLink, type ShownChange } from './change-parts.ts'
 
@@ -56,7 +57,8 @@ ${diffView(diff, {
   annotations: annotationsByLine(annotations),
   review: comments.review,
   patches: html``,
-})}`,
+})}
+${version.version === change.version && (await verdictForm(context, change))}`,
   })
 }
 

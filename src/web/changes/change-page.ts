@@ -42,7 +42,7 @@ export async function showChange(context: PageContext): Promise<View> {
   ])
   const waiting = await waitingRuns(context, change)
   const forms = await changeForms(context, { change, isEditor, others: said.forms })
-  const { number, title, updatedAt } = change
+  const { number, title, createdAt } = change
   return {
     title: `${title} · ${name}`,
     repository: name,
@@ -51,7 +51,7 @@ export async function showChange(context: PageContext): Promise<View> {
     json: `${apiPathOf(name)}/changes/${number}`,
     body: html`<header class="change-head"><div class="page-head"><h1>${title}</h1>
 <div class="actions"><a class="button" href="${changeLink(context, { path: '/files' })}">${icon('file')}Changed files</a></div></div>
-<p class="soft">${changeBadge(change)} #${number} ${proposalOf(change, (branch) => to.src(name, branch))} · ${time.age(updatedAt)}</p>
+<p class="soft">${changeBadge(change)} #${number} ${proposalOf(change, (branch) => to.src(name, branch))} · ${time.age(createdAt)}</p>
 ${stackOf(context, change)}
 ${ending(context, change)}</header>
 ${doneNotice(context)}${forms.problem}
@@ -92,7 +92,7 @@ function ending({ to, params, time }: PageContext, change: ShownChange): Html | 
   return html`<p class="soft">Landed${when}${landedCommit !== null && html` as ${commitLink(to, name, landedCommit)}`}.${
     pushId !== null &&
     html` <a href="${to.of(name, `pushes/${pushId}`)}">Its push</a> says whether that can be undone.`
-  }</p>${queueNote && html`<pre>${queueNote}</pre>`}`
+  }</p>${queueNote && plainText(queueNote)}`
 }
 
 /** The runs of the last version that wait for an approval. */
@@ -109,7 +109,7 @@ async function waitingRuns(context: PageContext, { ref }: ShownChange): Promise<
 <div class="pad"><p>${waitingSentence(first.actor)}</p>
 <ul>${runs.map(
     (run) =>
-      html`<li class="row"><a class="grow" href="${to.of(name, `runs/${run.number}`)}">${run.name} #${run.number}</a>${mayApprove && formButton(to.of(name, `runs/${run.number}/approve`), 'Approve')}</li>`,
+      html`<li class="row"><a class="grow" href="${to.of(name, `runs/${run.number}`)}">${run.name} #${run.number}</a>${mayApprove && formButton(to.of(name, `runs/${run.number}/approve`), 'Let it start')}</li>`,
   )}</ul></div></section>`
 }
 
