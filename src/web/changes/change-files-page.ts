@@ -58,7 +58,7 @@ ${diffView(diff, {
   review: comments.review,
   patches: html``,
 })}
-${version.version === change.version && (await verdictForm(context, change))}`,
+${version.version === change.version && html`<div class="pager">${await verdictForm(context, change)}</div>`}`,
   })
 }
 

@@ -78,6 +78,6 @@ function queuedRow(
     failure,
   }: Queue['changes'][number],
 ): Html {
-  return html`<li class="row change-row"><span class="soft">${position}</span><div class="grow"><h4><a href="${to.of(params.name ?? '', `changes/${number}`)}">${title}</a></h4>
+  return html`<li class="row change-row"><span class="mark soft">${position}</span><div class="grow"><h4><a href="${to.of(params.name ?? '', `changes/${number}`)}">${title}</a></h4>
 <p class="soft">#${number}, version ${version} · queued by ${username} · ${time.age(queuedAt)}${urgent && ' · urgent'}${state === 'trying' && ' · tried now'}</p>${failure && plainText(failure)}</div></li>`
 }
