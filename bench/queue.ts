@@ -30,7 +30,8 @@ export async function measureQueue(
       const random = createRandom(round + 1)
       const name = `queue-${loads++}`
       const load = createQueueLoad({
-        ...{ random, nodes: () => [{ admin }], clients, perClient, share, judgesForMs, name },
+        ...{ random, nodes: () => [{ admin }], clients, perClient, share, name },
+        ci: { judgesForMs },
       })
       await load.prepare()
       const startedAt = performance.now()
