@@ -30,8 +30,7 @@ export async function measureQueue(
       const random = createRandom(round + 1)
       const name = `queue-${loads++}`
       const load = createQueueLoad({
-        ...{ random, nodes: () => [{ admin }], clients, perClient, share, name },
-        ci: { judgesForMs },
+        ...{ random, nodes: () => [{ admin }], clients, perClient, share, judgesForMs, name },
       })
       await load.prepare()
       const startedAt = performance.now()

@@ -48,11 +48,6 @@ export function printableLine(text: string): string {
   return text.split('\t').map(printable).join('\t')
 }
 
-/** A text of several lines without what would control a terminal, except tabs. */
-export function printableLines(text: string): string {
-  return text.replaceAll('\r\n', '\n').split('\n').map(printableLine).join('\n')
-}
-
 /** Begins a text with a capital letter. */
 export function capitalized(text: string): string {
   return text.slice(0, 1).toUpperCase() + text.slice(1)

@@ -5,7 +5,7 @@ import { gitCommands } from '#git/process/commands.ts'
 import type { Git } from '#git/process/git-process.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { readRefs } from '#git/refs/refs.ts'
-import type { FindUnapproved, LandedChange } from '#git-server/push/proposal.ts'
+import type { FindUnapproved } from '#git-server/push/proposal.ts'
 import { findChange, listChangeVersions } from './change-store.ts'
 import { type CodeOwners, codeOwnersFiles, parseCodeOwners } from './code-owners.ts'
 import { findQueued } from './queue/queued-store.ts'
@@ -32,30 +32,24 @@ export function createFindUnapproved(dependencies: Dependencies): FindUnapproved
 
   async function findOf(
     { id: repositoryId, path }: Parameters<FindUnapproved>[0],
-    { number, version, by, within }: LandedChange,
+    { number, version, by }: Parameters<FindUnapproved>[1]['changes'][number],
     { approvals, codeOwners }: Parameters<FindUnapproved>[2],
   ): Promise<string[]> {
     const change = await findChange(db, { repositoryId, number })
-    // The reviewers of the change above see its commits, too, but who has requested changes of them has not been heard.
-    if (within !== undefined)
-      return change?.state === 'open' && change.version === version
-        ? (await readVerdicts(change)).against.map(
-            (username) => `${username} requests changes of change ${number}, on which it is built.`,
-          )
-        : []
     if (change?.state !== 'open') return [`Change ${number} is not open.`]
     if (change.version !== version) return [`Change ${number} has a newer version.`]
     if (by && !(await findQueued(db, change)))
       return [`Change ${number} is not in the queue any more.`]
-    const { against, approving, makers } = await readVerdicts(change)
-    const missing = against.map((username) => `${username} requests changes.`)
-    if (approving.length < approvals) {
-      const wanted =
-        approvals === 1
-          ? 'the approval of a user who may push and has not made it'
-          : `${approvals} approvals of users who may push and have not made it`
-      missing.push(`It needs ${wanted}, and has ${approving.length}.`)
-    }
+    const counted = (await verdicts(change, await listChangeVersions(db, change))).filter(
+      ({ counts }) => counts,
+    )
+    const against = counted.filter(({ verdict }) => verdict === 'request-changes')
+    const missing = against.map(({ username }) => `${username} requests changes.`)
+    const approving = counted.filter(({ verdict }) => verdict === 'approve')
+    if (approving.length < approvals)
+      missing.push(
+        `It needs ${approvals === 1 ? 'the approval' : `${approvals} approvals`} of ${approvals === 1 ? 'a user' : 'users'} who may push and have not made it, and has ${approving.length}.`,
+      )
     // No approval is wanted that a merge could bring more than was seen by.
     if (approvals === 0 && !codeOwners) return missing
     const { target, commitId } = change
@@ -71,25 +65,15 @@ export function createFindUnapproved(dependencies: Dependencies): FindUnapproved
       )
     if (!codeOwners) return missing
     const range = { tip, base: bases[0] ?? tip, commitId }
-    return [...missing, ...(await findUnowned(path, range, { approving, makers }))]
-  }
-
-  /** Whose verdicts count for a change, by username, and who has made its last version. */
-  async function readVerdicts(change: ChangeRow) {
-    const versions = await listChangeVersions(db, change)
-    const counted = (await verdicts(change, versions)).filter(({ counts }) => counts)
-    const of = (wanted: CountedVerdict['verdict']) =>
-      counted.filter(({ verdict }) => verdict === wanted).map(({ username }) => username)
-    const last = versions.find(({ version }) => version === change.version)
-    const makers = new Set([change.username, last?.username ?? change.username])
-    return { against: of('request-changes'), approving: of('approve'), makers }
+    const usernames = approving.map(({ username }) => username)
+    return [...missing, ...(await findUnowned(path, range, usernames))]
   }
 
   /** The paths that a change touches without the approval of one of their owners, as a sentence. */
   async function findUnowned(
     directory: string,
     { tip, base, commitId }: { tip: string; base: string; commitId: string },
-    { approving, makers }: { approving: readonly string[]; makers: ReadonlySet<string> },
+    approving: readonly string[],
   ): Promise<string[]> {
     const owners = await readCodeOwners(directory, tip)
     if (!owners) return []
@@ -107,16 +91,13 @@ export function createFindUnapproved(dependencies: Dependencies): FindUnapproved
     for (const path of output.toString('utf8').split('\0')) {
       const of = path === '' ? [] : owners.ownersOf(path)
       if (of.length === 0 || of.some((owner) => present.has(owner))) continue
-      // Their own approval would not count.
-      const names = of.filter((owner) => !makers.has(owner)).join(' or ')
+      const names = of.join(' or ')
       unowned.set(names, [...(unowned.get(names) ?? []), path])
     }
     return [...unowned].map(([names, paths]) => {
       const shown = paths.slice(0, maxNamed).map(printable).join(', ')
       const more = paths.length > maxNamed ? `, and ${paths.length - maxNamed} more` : ''
-      return names === ''
-        ? `By CODEOWNERS, ${shown}${more} has no other owner than who has made the change; CODEOWNERS must name another one.`
-        : `By CODEOWNERS, it needs the approval of ${printable(names)} for ${shown}${more}.`
+      return `By CODEOWNERS, it needs the approval of ${printable(names)} for ${shown}${more}.`
     })
   }
 

@@ -3,8 +3,8 @@ import { requirePermission } from '#access/may.ts'
 import { mergeProblems, writeProblems } from '#git-server/api-writes/write-routes.ts'
 import { ProposedCommitBody } from '#git-server/api-writes/write-schemas.ts'
 import { linkToNext, paged } from '#http/pagination.ts'
-import { type Route, route } from '#http/route.ts'
-import { type OpenRepository, openOfRoute, openProblems } from '#repositories/open-repository.ts'
+import { type FindRequest, type Route, route } from '#http/route.ts'
+import { openOfRoute, openProblems } from '#repositories/open-repository.ts'
 import type { Repositories } from '#repositories/repositories.ts'
 import {
   ChangeBody,
@@ -41,8 +41,7 @@ const defaultWaiting = 50
 export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Dependencies): Route[] {
   const { review } = changes
   const find = openOfRoute(repositories)
-  const findToAnswer = withReading(find)
-  const findToPropose = withReading(openOfRoute(repositories, 'proposer'))
+  const findToPropose = openOfRoute(repositories, 'proposer')
 
   return [
     route('GET', '/changes', {
@@ -91,9 +90,9 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       summary: 'Propose a change',
       description:
         'Proposes the commits of a branch for another one. Pushes to the branch make further versions. A push to ' +
-        '`refs/for/BRANCH` proposes commits without a branch. The role `read` suffices. Permission: also `repo:read`.',
+        '`refs/for/BRANCH` proposes commits without a branch. The role `read` suffices.',
       permission: 'change:write',
-      find: findToAnswer,
+      find,
       body: ChangeBody,
       reply: { 201: ChangeDetailsSchema },
       problems: [
@@ -111,7 +110,11 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
         'Makes one commit, without a clone, and proposes it for a branch, which stays as it is. The role `read` suffices. ' +
         'Title and description are the message. Permission: also `repo:read`.',
       permission: 'repo:write',
-      find: findToPropose,
+      // Its response shows what is in the repository.
+      find(request: FindRequest<{ name: string }>) {
+        requirePermission(request.principal, 'repo:read')
+        return findToPropose(request)
+      },
       body: ProposedCommitBody,
       bodyMaxBytes: commitBodyMaxBytes,
       reply: { 201: ChangeDetailsSchema },
@@ -156,10 +159,9 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       operationId: 'updateChange',
       tag: 'changes',
       summary: 'Edit, abandon or reopen a change',
-      description:
-        'By the user who has proposed it, or one with the role `write`. Permission: also `repo:read`.',
+      description: 'By the user who has proposed it, or one with the role `write`.',
       permission: 'change:write',
-      find: findToAnswer,
+      find,
       body: ChangeEditBody,
       reply: { 200: ChangeDetailsSchema },
       problems: [...openProblems, 'change_not_found', 'change_closed', 'role_insufficient'],
@@ -191,9 +193,9 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       summary: 'Comment on a change',
       description:
         'On the change as a whole, on a file, or on a line of a file of a version; or in reply to another comment. The ' +
-        'role `read` suffices. Permission: also `repo:read`.',
+        'role `read` suffices.',
       permission: 'change:write',
-      find: findToAnswer,
+      find,
       body: CommentBody,
       reply: { 201: CommentSchema },
       problems: [
@@ -209,9 +211,9 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       summary: 'Edit a comment, or resolve its thread',
       description:
         'A comment is edited by its author. A thread is resolved and reopened by the user who has begun it, the user who ' +
-        'has proposed the change, and users with the role `write`. Permission: also `repo:read`.',
+        'has proposed the change, and users with the role `write`.',
       permission: 'change:write',
-      find: findToAnswer,
+      find,
       body: CommentEditBody,
       reply: { 200: CommentSchema },
       problems: [
@@ -227,9 +229,9 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       summary: 'Approve a change, or request changes',
       description:
         'Replaces the verdict of the caller. It counts if the caller may push and has not proposed the change, and as long ' +
-        'as further versions only rebase it. Permission: also `repo:read`.',
+        'as further versions only rebase it.',
       permission: 'change:write',
-      find: findToAnswer,
+      find,
       body: VerdictBody,
       reply: { 200: ChangeDetailsSchema },
       problems: [
@@ -250,7 +252,11 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
         'and undo. If the branch has a queue, the change is put into that, and lands later: see `queued`, `queueNote` ' +
         'and `state`. Permission: also `repo:read`.',
       permission: 'repo:write',
-      find: findToAnswer,
+      // Its response shows what is in the repository.
+      find(request: FindRequest<{ name: string }>) {
+        requirePermission(request.principal, 'repo:read')
+        return find(request)
+      },
       body: LandBody,
       reply: { 200: ChangeDetailsSchema },
       problems: [...openProblems, 'change_not_found', 'change_closed', ...mergeProblems],
@@ -264,9 +270,9 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       tag: 'changes',
       summary: 'Take a change out of the queue',
       description:
-        'By the user who has queued or proposed it, or one with the role `write`. Idempotent. Permission: also `repo:read`.',
+        'By the user who has queued or proposed it, or one with the role `write`. Idempotent.',
       permission: 'change:write',
-      find: findToAnswer,
+      find,
       reply: { 200: ChangeDetailsSchema },
       problems: [...openProblems, 'change_not_found', 'role_insufficient'],
       handle: async ({ principal, found, params }) => {
@@ -285,15 +291,7 @@ export function changeRoutes({ repositories, changes, commitBodyMaxBytes }: Depe
       find,
       reply: { 200: Type.Array(QueueSchema) },
       problems: [...openProblems],
-      handle: ({ principal, found }) => changes.queue.list(principal, found),
+      handle: ({ found }) => changes.queue.list(found),
     }),
   ]
-}
-
-/** For routes that write, and whose responses show what is in the repository. */
-function withReading(find: OpenRepository): OpenRepository {
-  return (request) => {
-    requirePermission(request.principal, 'repo:read')
-    return find(request)
-  }
 }

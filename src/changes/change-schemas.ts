@@ -87,8 +87,7 @@ export const LandBody = Type.Object(
     ),
     message: Type.Optional(
       Type.String({
-        description:
-          'the message of a merge or squash, which gets the trailer `Change: NUMBER`; title and description by default',
+        description: 'the message of a merge or squash; title and description by default',
         minLength: 1,
         maxLength: 65_536,
       }),
@@ -190,12 +189,6 @@ export const ChangeDetailsSchema = named(
     verdicts: Type.Array(VerdictSchema, { description: 'what users say of it, oldest first' }),
     comments: field.integer('the number of its comments'),
     unresolvedThreads: field.integer('the number of its threads that are not resolved'),
-    buildsOn: Type.Array(Type.Integer(), {
-      description: 'open changes for the same branch whose commits it has: they land with it',
-    }),
-    builtUponBy: Type.Array(Type.Integer(), {
-      description: 'open changes for the same branch that have its commits',
-    }),
     hasQueue: Type.Boolean({ description: 'whether it lands through the queue of its branch' }),
     queued: field.orNull(QueuedSchema, 'its place in the queue; null when it is not in it'),
     queueNote: field.orNull(

@@ -26,9 +26,6 @@ function byId(db: Db, { repositoryId, number }: Id) {
     .where('number', '=', number)
 }
 
-// Partial indexes are only used where the state is part of the statement.
-const isOpen = sql<boolean>`state = 'open'`
-
 /** The open changes of a user for a branch, newest first. */
 export function listOwnOpen(
   db: Db,
@@ -42,39 +39,6 @@ export function listOwnOpen(
     .where('username', '=', username)
     .where('state', '=', 'open')
     .orderBy('number', 'desc')
-    .execute()
-}
-
-const maxOpenFor = 500
-
-/** The open changes for a branch, the newest 500. */
-export function listOpenFor(
-  db: Db,
-  { repositoryId, target }: Pick<ChangeRow, 'repositoryId' | 'target'>,
-): Promise<ChangeRow[]> {
-  return db
-    .selectFrom('changes')
-    .selectAll()
-    .where('repositoryId', '=', repositoryId)
-    .where('target', '=', target)
-    .where(isOpen)
-    .orderBy('number', 'desc')
-    .limit(maxOpenFor)
-    .execute()
-}
-
-/** The changes that a push has landed. */
-export function listLandedBy(
-  db: Db,
-  { repositoryId, pushId }: { repositoryId: string; pushId: string },
-): Promise<ChangeRow[]> {
-  return db
-    .selectFrom('changes')
-    .selectAll()
-    .where('repositoryId', '=', repositoryId)
-    .where('pushId', '=', pushId)
-    .where('state', '=', 'landed')
-    .orderBy('number')
     .execute()
 }
 
@@ -108,13 +72,16 @@ export type ChangeFilter = {
 type Waiter = { username: string; mayPush: boolean }
 
 /** The columns of a change in lists: descriptions may be long. */
-export type ListedChangeRow = Omit<ChangeRow, 'description' | 'isTitled' | 'queueNote'>
+export type ListedChangeRow = Omit<ChangeRow, 'description' | 'queueNote'>
 
 const listedColumns = [
   ...(['repositoryId', 'number', 'target', 'source', 'topic', 'title', 'state'] as const),
   ...(['username', 'version', 'commitId', 'createdAt', 'updatedAt'] as const),
   ...(['closedAt', 'closedBy', 'landedId', 'pushId'] as const),
 ]
+
+// Partial indexes are only used where the state is part of the statement.
+const isOpen = sql<boolean>`state = 'open'`
 
 const lacksVerdictOf = (username: string) => sql<boolean>`not exists (
   select 1 from change_verdicts as given where given.repository_id = changes.repository_id

@@ -1,10 +1,11 @@
 import type { Static } from 'typebox'
-import { requireRef, roleInsufficient } from '#access/may.ts'
+import { holds } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { Problem } from '#base/problem.ts'
 import type { ChangeRow } from '#database/schema.ts'
 import type { Actor } from '#events/events.ts'
 import { gitCommands } from '#git/process/commands.ts'
+import type { Git } from '#git/process/git-process.ts'
 import { isAncestor } from '#git/refs/ancestry.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { branchPrefix, readRefs } from '#git/refs/refs.ts'
@@ -40,15 +41,9 @@ import { type CompareVersions, createCompareVersions } from './compare-versions.
 import { createLandingNeeds } from './landing-needs.ts'
 import { changeClosed, requireLastVersion, withLockedChange } from './locked-change.ts'
 import { readProposed, requireFewOpen } from './proposals.ts'
-import {
-  createLandingQueue,
-  type LandingQueue,
-  noteFor,
-  requireQueueMethod,
-} from './queue/queue.ts'
+import { createLandingQueue, type LandingQueue, requireQueueMethod } from './queue/queue.ts'
 import { type QueueWorkParts, startQueueWork } from './queue/queue-work.ts'
 import { createReview, type Review } from './review.ts'
-import { createStacks } from './stack.ts'
 
 type ChangeDetails = Static<typeof ChangeDetailsSchema>
 
@@ -82,7 +77,7 @@ export type Changes = {
   ) => Promise<ChangeDetails>
   /** Makes a commit and proposes it for a branch. Throws the Problems of a commit and of a proposal. */
   propose: (write: ApiWrite, body: Static<typeof ProposedCommitBody>) => Promise<ChangeDetails>
-  /** Changes the title, the description or the state. Throws `change_not_found`, `change_closed`, `role_insufficient` and `token_limited`. */
+  /** Changes the title, the description or the state. Throws `change_not_found`, `change_closed` and `role_insufficient`. */
   edit: (
     principal: Principal,
     repository: Repository,
@@ -96,6 +91,7 @@ export type Changes = {
 }
 
 type Dependencies = QueueWorkParts & {
+  git: Git
   baseUrl: () => string
   hasUnfinishedPushes: (repository: Repository) => Promise<boolean>
   pusherOf: (repository: Repository, ref: string, id: string) => Promise<Actor | undefined>
@@ -134,8 +130,7 @@ export function createChanges(dependencies: Dependencies): Changes {
   const queue = createLandingQueue(dependencies)
   const { verdicts } = review
   const findUnapproved = createFindUnapproved({ db, git, verdicts, groupsOf })
-  const stacks = createStacks({ db, git })
-  const needs = createLandingNeeds({ ...dependencies, stacks, hasQueue: queue.isFor })
+  const { missingFor, landingOf } = createLandingNeeds({ ...dependencies, hasQueue: queue.isFor })
 
   async function find(repository: Repository, number: string): Promise<ChangeRow> {
     const change = /^[1-9]\d{0,8}$/.test(number)
@@ -169,8 +164,8 @@ export function createChanges(dependencies: Dependencies): Changes {
       verdicts: await review.verdicts(change, versions),
       ...{ comments, unresolvedThreads: unresolved },
       queued: change.state === 'open' ? queued : null,
-      queueNote: noteFor(principal, change.queueNote),
-      ...(await needs.landingOf(principal, repository, change)),
+      queueNote: noteFor(principal, change),
+      ...(await landingOf(principal, repository, change)),
     }
   }
 
@@ -195,8 +190,7 @@ export function createChanges(dependencies: Dependencies): Changes {
     if (await isAncestor(git, path, change.commitId, tip)) {
       // It is about to be recorded as landed by the push.
       if (await hasUnfinishedPushes(repository)) return false
-      const by = (await pusherOf(repository, target, tip)) ?? actor
-      await recordLanded(by, repository, { changes: [{ number, version }], commit: tip })
+      await recordLanded(actor, repository, { changes: [{ number, version }], commit: tip })
       return true
     }
     if (!hasMoved) return false
@@ -314,9 +308,10 @@ export function createChanges(dependencies: Dependencies): Changes {
     async edit(principal, repository, number, body) {
       const { username } = principal
       const found = await find(repository, number)
-      if (found.username !== username) {
-        if (repository.role === 'read') throw roleInsufficient(repository)
-        requireRef(principal, found.target)
+      if (found.username !== username && repository.role === 'read') {
+        const detail =
+          'Only the user who has proposed a change, and those who may push, may edit it.'
+        throw new Problem('role_insufficient', detail)
       }
       await withLockedChange(db, { repository, change: found }, async (tx, change) => {
         if (change.state === 'landed' && body.state !== undefined) throw changeClosed(change)
@@ -335,9 +330,7 @@ export function createChanges(dependencies: Dependencies): Changes {
           ...(state === 'open' && { closedAt: null, closedBy: null }),
           ...(isAbandoned && { closedAt: now, closedBy: username }),
         }
-        const isTitled = changed.some((name) => name !== 'state') ? 1 : change.isTitled
-        const edited = { title, description, isTitled, state, updatedAt: now }
-        await updateChange(tx, change, { ...edited, ...end })
+        await updateChange(tx, change, { title, description, state, updatedAt: now, ...end })
         const data = { number: change.number, target: change.target, changed, state, title }
         const repositoryId = repository.id
         await publish(tx, now, [{ kind: 'change.updated', actor: principal, repositoryId, data }])
@@ -349,28 +342,26 @@ export function createChanges(dependencies: Dependencies): Changes {
       const { principal, repository } = write
       const change = await find(repository, number)
       if (version !== undefined) requireLastVersion(change, version)
-      const [first] = await needs.missingFor(principal, repository, change)
+      const [first] = await missingFor(principal, repository, change)
       if (first) throw first
       if (method === 'rebase') await refuseMerges(repository, change)
       if (await queue.isFor(repository, change.target)) {
         requireQueueMethod(method)
-        const wanted = { method, message: messageOf(change, message), isUrgent: urgent }
+        const wanted = { method, message: message ?? messageOf(change), isUrgent: urgent }
         await queue.enter(principal, repository, change, wanted)
         return get(principal, repository, number)
       }
       if (urgent)
         throw invalid([{ pointer: '/urgent', detail: 'has no effect: the branch has no queue.' }])
       const hasMessage = method === 'merge' || method === 'squash'
-      const { target, commitId } = change
-      const landed = { number: change.number, version: change.version, target, commitId }
-      const landing = { changes: await stacks.withBelow(repository, [landed]) }
+      const landing = { changes: [{ number: change.number, version: change.version }] }
       const made = await mergeBranch(
         { ...write, landing },
         {
           base: branchOf(change),
           head: change.commitId,
           method,
-          ...(hasMessage && { message: messageOf(change, message) }),
+          ...(hasMessage && { message: message ?? messageOf(change) }),
         },
       )
       // The branch had its commits already.
@@ -384,14 +375,12 @@ function emptyTitle(): Problem {
   return invalid([{ pointer: '/title', detail: 'must have a character that is visible.' }])
 }
 
-/** The message of the commit that lands a change, with the trailer that names the change. */
-function messageOf({ title, description, number }: ChangeRow, given?: string): string {
-  const text = (given ?? `${title}\n\n${description}`).trimEnd()
-  const trailer = `Change: ${number}`
-  const [, ...paragraphs] = text.split(/\n{2,}/)
-  const trailers = paragraphs.at(-1)?.split('\n') ?? []
-  if (trailers.includes(trailer)) return `${text}\n`
-  // Git reads trailers from the last paragraph alone.
-  const isOfTrailers = trailers.length > 0 && trailers.every((line) => /^[\w-]+: /.test(line))
-  return `${text}\n${isOfTrailers ? '' : '\n'}${trailer}\n`
+/** What the queue says of a change; the lines of a log only to those who may read it. */
+function noteFor(principal: Principal, { queueNote }: ChangeRow): string | null {
+  const [first = ''] = queueNote.split('\n')
+  return (holds(principal, 'workflow:read') ? queueNote : first) || null
+}
+
+function messageOf({ title, description, number }: ChangeRow): string {
+  return `${title}\n\n${description === '' ? '' : `${description}\n\n`}Change: ${number}\n`
 }

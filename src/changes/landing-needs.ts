@@ -2,37 +2,30 @@ import type { Static } from 'typebox'
 import { holds, roleInsufficient } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import { Problem, type ProblemCode } from '#base/problem.ts'
-import type { ChangeRow, Db } from '#database/schema.ts'
-import { findObjects } from '#git/objects/object-stream.ts'
+import type { ChangeRow } from '#database/schema.ts'
 import type { Git } from '#git/process/git-process.ts'
-import { findMergeBase, isAncestor } from '#git/refs/ancestry.ts'
+import { isAncestor } from '#git/refs/ancestry.ts'
 import { zeroId } from '#git/refs/ref-name.ts'
 import { readRefs } from '#git/refs/refs.ts'
 import type { FindConflict } from '#git-server/api-writes/find-conflict.ts'
 import type { CheckPush } from '#git-server/authorize-push/check-push.ts'
-import { listRequirements } from '#repositories/list-requirements.ts'
 import type { Repository } from '#repositories/repositories.ts'
 import type { ChangeDetailsSchema } from './change-schemas.ts'
 import { branchOf } from './change-view.ts'
 import { changeClosed } from './locked-change.ts'
-import type { Stacks } from './stack.ts'
 
 type ChangeDetails = Static<typeof ChangeDetailsSchema>
 
 type Dependencies = {
-  db: Db
   git: Git
   checkPush: CheckPush
   findConflict: FindConflict
-  stacks: Stacks
   /** Whether changes land on a branch through its queue. */
   hasQueue: (repository: Repository, target: string) => Promise<boolean>
 }
 
 /** What changes need for landing, for a caller at this moment. */
-export function createLandingNeeds(dependencies: Dependencies) {
-  const { db, git, checkPush, findConflict, hasQueue, stacks } = dependencies
-
+export function createLandingNeeds({ git, checkPush, findConflict, hasQueue }: Dependencies) {
   /** What is missing for landing a change, by the code that refuses it, and what that was found from. */
   async function readNeeds(principal: Principal, repository: Repository, change: ChangeRow) {
     const { path } = repository
@@ -49,41 +42,13 @@ export function createLandingNeeds(dependencies: Dependencies) {
       return { missing, isForQueue }
     }
     const isForward = await isAncestor(git, path, tip, commitId)
-    const stack = await stacks.stackOf(repository, change)
-    const below = stack.below.map((one) => ({
-      ...{ number: one.number, version: one.version, within: number },
-    }))
-    const landing = { changes: [...below, { number, version }] }
+    const landing = { changes: [{ number, version }] }
     const made = { ref: target, change: 'update', landing, isForQueue } as const
     // A merge makes a commit that does not exist yet.
     const commit = isForward && !isForQueue ? commitId : undefined
     const [refusal] = await checkPush(principal, repository, [{ ...made, commit }])
     if (refusal) missing.push(refusal)
-    const pinned = isForQueue ? await listPinned(repository, change, tip) : []
-    for (const { file, from } of pinned) missing.push(pinnedFile(file, from))
-    return { missing, isForQueue, stack, at: { tip, isForward, made, commit, refusal } }
-  }
-
-  /** The workflow files that a change edits although rules take them as they are at a ref: no run of its merge can count. */
-  async function listPinned(repository: Repository, change: ChangeRow, tip: string) {
-    const { id, path } = repository
-    const { commitId, target } = change
-    const pinned = (await listRequirements(db, id, target)).flatMap((one) =>
-      'workflow' in one && one.from !== undefined ? [{ file: one.workflow, from: one.from }] : [],
-    )
-    if (pinned.length === 0) return []
-    const base = await findMergeBase(git, path, tip, commitId)
-    const nameOf = (commit = '', file = '') => `${commit}:${file}`
-    const names = pinned.flatMap(({ file, from }) =>
-      [commitId, base, from].map((commit) => nameOf(commit, file)),
-    )
-    const found = await findObjects(git, path, names)
-    return pinned.filter(({ file, from }) => {
-      const [own, former, wanted] = [commitId, base, from].map((one) =>
-        found.get(nameOf(one, file)),
-      )
-      return own !== wanted && own !== former
-    })
+    return { missing, isForQueue, at: { tip, isForward, made, commit, refusal } }
   }
 
   return {
@@ -96,18 +61,11 @@ export function createLandingNeeds(dependencies: Dependencies) {
       principal: Principal,
       repository: Repository,
       change: ChangeRow,
-    ): Promise<
-      Pick<ChangeDetails, 'missing' | 'methods' | 'hasQueue' | 'buildsOn' | 'builtUponBy'>
-    > {
-      const { missing, isForQueue, stack, at } = await readNeeds(principal, repository, change)
+    ): Promise<Pick<ChangeDetails, 'missing' | 'methods' | 'hasQueue'>> {
+      const { missing, isForQueue, at } = await readNeeds(principal, repository, change)
       const answer = (methods: ChangeDetails['methods'], more?: Problem) => {
         const all = more ? [...missing, more] : missing
-        const numbersOf = (changes: ChangeRow[] = []) => changes.map(({ number }) => number)
-        return {
-          ...{ missing: all.map(toMissing), methods, hasQueue: isForQueue },
-          buildsOn: numbersOf(stack?.below),
-          builtUponBy: numbersOf(stack?.above),
-        }
+        return { missing: all.map(toMissing), methods, hasQueue: isForQueue }
       }
       if (!at) return answer([])
       const { tip, isForward, made, commit } = at
@@ -136,11 +94,6 @@ const requiredOfCommits = new Set<ProblemCode>(['run_required', 'status_required
 function rebaseRequired(change: ChangeRow): Problem {
   const detail = `Runs and statuses are required of the very commit that lands, so it lands only by fast-forward: rebase it on "${branchOf(change)}", and push it again.`
   return new Problem('not_fast_forward', detail)
-}
-
-function pinnedFile(file: string, from: string): Problem {
-  const detail = `It changes ${file}, and a rule of its branch requires a run of that file as it is at ${from}. Change the rule first.`
-  return new Problem('run_required', detail)
 }
 
 const toMissing = ({ code, message }: Problem) => ({ code, detail: message })

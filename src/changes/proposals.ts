@@ -22,7 +22,6 @@ import {
   insertChange,
   insertVersion,
   lastNumber,
-  listLandedBy,
   listOwnOpen,
   lockChange,
   updateChange,
@@ -96,7 +95,6 @@ export async function readProposed(
     topic: given.topic === undefined ? changeId : `topic:${given.topic}`,
     title: title.slice(0, titleMaxLength),
     description: description.slice(0, descriptionMaxLength),
-    isTitled: given.title !== undefined || given.description !== undefined,
   }
 }
 
@@ -179,20 +177,14 @@ export function createProposals({
       const id = { repositoryId: repository.id, number }
       const { username } = actor
       const now = clock.now()
-      const former = await findChange(tx, id)
-      if (!former) {
-        const isTitled = proposal.isTitled ? 1 : 0
+      if (version === 1) {
         await insertChange(tx, {
           ...{ ...id, target, source, topic, title, description, username, version, commitId },
-          isTitled,
           ...{ state: 'open', createdAt: now, updatedAt: now },
           ...{ closedAt: null, closedBy: null, landedId: null, pushId: null, queueNote: '' },
         })
-      } else {
-        const written = former.isTitled === 0 && { title, description }
-        await updateChange(tx, id, { version, commitId, updatedAt: now, queueNote: '', ...written })
-      }
-      const shown = former && former.isTitled !== 0 ? former.title : title
+      } else await updateChange(tx, id, { version, commitId, updatedAt: now })
+      const change = (await findChange(tx, id)) ?? proposal
       await insertVersion(tx, {
         ...id,
         version,
@@ -203,22 +195,16 @@ export function createProposals({
         actorId: pusher.id,
         createdAt: now,
       })
-      const data = { number, target, version, commit: commitId, title: shown }
+      const data = { number, target, version, commit: commitId, title: change.title }
       const kind = version === 1 ? 'change.opened' : 'change.version_added'
       await publish(tx, now, [{ kind, actor, repositoryId: repository.id, data }])
     },
 
-    async land(
-      tx,
-      { repositoryId, changes, pushId, commit: last, now, ...landed },
-    ): Promise<Event[]> {
+    async land(tx, { repositoryId, changes, pushId, commit, now, ...landed }): Promise<Event[]> {
       const events: Event[] = []
-      for (const { number, version, by: actor = landed.actor, note = '', ...of } of changes) {
+      for (const { number, version, by: actor = landed.actor, note = '' } of changes) {
         const change = await lockChange(tx, { repositoryId, number })
         if (change?.state !== 'open') continue
-        // It has got another version meanwhile, which is not built upon.
-        if (of.within !== undefined && change.version !== version) continue
-        const { commit = last } = of
         await updateChange(tx, change, {
           ...{ state: 'landed', updatedAt: now, closedAt: now, closedBy: actor.username },
           ...{ landedId: commit, pushId, queueNote: note },
@@ -227,22 +213,6 @@ export function createProposals({
         const { target, title } = change
         const data = { number, target, version, commit, pushId, title, note }
         events.push({ kind: 'change.landed', actor, repositoryId, data })
-      }
-      return events
-    },
-
-    async reopen(tx, { repositoryId, pushId, actor, now }): Promise<Event[]> {
-      const events: Event[] = []
-      for (const { number } of await listLandedBy(tx, { repositoryId, pushId })) {
-        const change = await lockChange(tx, { repositoryId, number })
-        if (change?.state !== 'landed') continue
-        const { target, title } = change
-        await updateChange(tx, change, {
-          ...{ state: 'open', updatedAt: now, closedAt: null, closedBy: null },
-          ...{ landedId: null, pushId: null, queueNote: '' },
-        })
-        const data = { number, target, changed: ['state' as const], state: 'open' as const, title }
-        events.push({ kind: 'change.updated', actor, repositoryId, data })
       }
       return events
     },

@@ -109,5 +109,4 @@ export const VerdictSchema = Type.Object({
   counts: field.boolean(
     'whether it counts: the last version has the same patches, and the user may push and has not made it',
   ),
-  reason: field.orNull(Type.String(), 'why it does not count; null when it does'),
 })

@@ -45,8 +45,6 @@ export type CountedVerdict = Pick<
   'username' | 'verdict' | 'version' | 'createdAt'
 > & {
   counts: boolean
-  /** Why it does not count, as a sentence. */
-  reason: string | null
 }
 
 /** What is said of changes: comments and verdicts. */
@@ -254,32 +252,19 @@ export function createReview({ db, git, publish, clock, repositories }: Dependen
     },
 
     async verdicts(change, versions) {
+      const last = versions.find(({ version }) => version === change.version)
       const counted: CountedVerdict[] = []
-      for (const row of await listVerdicts(db, change)) {
-        const { username, verdict, version, createdAt } = row
-        const reason = await reasonAgainst(row, change, versions)
-        counted.push({ username, verdict, version, createdAt, counts: reason === null, reason })
+      for (const { username, verdict, version, createdAt } of await listVerdicts(db, change)) {
+        const of = versions.find((known) => known.version === version)
+        const isSame = last !== undefined && of !== undefined && hasSamePatches(of, last)
+        const isOwn = username === change.username || username === last?.username
+        const counts = isSame && !isOwn && (await mayJudge(username, change.repositoryId))
+        counted.push({ username, verdict, version, createdAt, counts })
       }
       return counted
     },
 
     count: (change) => countComments(db, change),
-  }
-
-  /** Why a verdict does not count for the last version; null when it does. */
-  async function reasonAgainst(
-    { username, version }: ChangeVerdictRow,
-    change: ChangeRow,
-    versions: readonly ChangeVersionRow[],
-  ): Promise<string | null> {
-    const last = versions.find((known) => known.version === change.version)
-    const judged = versions.find((known) => known.version === version)
-    if (username === change.username) return `${username} has proposed the change.`
-    if (username === last?.username) return `${username} has pushed version ${last.version}.`
-    if (!last || !judged || !hasSamePatches(judged, last))
-      return `Version ${change.version} has other patches than version ${version}.`
-    if (await mayJudge(username, change.repositoryId)) return null
-    return `${username} may not push to the repository.`
   }
 
   /** Whether a user may push to a repository at this moment, so that a verdict counts. */

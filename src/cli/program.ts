@@ -66,8 +66,6 @@ const collect = (value: string, all: string[] = []) => [...all, value]
 export function createProgram(options: Options): Command {
   const program = new Command('svc')
     .description('Hosts Git repositories for people, automation and agents.')
-    // Before its commands are added, so that `svc changes land --version` is theirs.
-    .enablePositionalOptions()
     .version(options.version)
     // A private key given by mistake looks like an option, and must not appear in the error.
     .configureOutput({
@@ -155,7 +153,7 @@ function addWorkflowCommands(program: Command, options: Options): void {
       new Option(
         '--event <event>',
         'value of github.event_name; without files, selects the workflows for this event',
-      ).choices(['push', 'pull_request', 'merge_group', 'workflow_dispatch', 'schedule']),
+      ).choices(['push', 'workflow_dispatch', 'schedule']),
     )
     .option('--input <name=value>', 'input of workflow_dispatch; repeatable', collect)
     .option(
@@ -224,7 +222,7 @@ function addBackupCommands(program: Command, { terminal, withApp, withTools }: O
     .command('verify <folder>')
     .description('verify that every row and ref of a backup can be restored')
     .option(...json)
-    // `backup` has the option, too, and gets it when it is before `verify`.
+    // Commander gives these options to `backup`, which has them, too.
     .action((folder, _, command) =>
       withTools(async (tools) => {
         const { verifyBackup } = await import('./local/backup-commands.ts')

@@ -1,7 +1,6 @@
 import { printable } from '#base/format.ts'
 import { isGitAddress } from '#base/git-address.ts'
 import type { Json } from '#base/json.ts'
-import { isObjectId } from '#base/object-id.ts'
 import { toSafeJson } from '#base/safe-text.ts'
 import { nameArguments } from './name-arguments.ts'
 import type {
@@ -22,7 +21,7 @@ import type { ClientContext, OptionValues } from './servers/connect.ts'
 import { connectClient } from './servers/connect.ts'
 import { type ApiClient, path } from './servers/http-client.ts'
 import { CommandError, UsageError } from './terminal/command-errors.ts'
-import { showResult, textAt, toFields, toFittedTable } from './terminal/display.ts'
+import { showResult, toFields, toFittedTable } from './terminal/display.ts'
 
 type Invocation = { operation: ClientOperation; given: string[]; options: OptionValues }
 
@@ -58,8 +57,7 @@ export async function runOperation(
     serverName: chosen?.name,
   })
   if (client) {
-    const resolved = await resolveCommit(client, await resolveLatest(client, named))
-    const input = toInput(resolved, options)
+    const input = toInput(await resolveLatest(client, named), options)
     await confirm(operation, input, { options, terminal })
     const work = toWork(client, input)
     const isForServer = 'runOnServer' in operation
@@ -109,7 +107,7 @@ function display(shown: Shown, body: Json, work: Work): void {
     terminal.out(toFields(shown.fields, body))
   } else {
     const rows = shown.rows?.(body) ?? (Array.isArray(body) ? body : [])
-    terminal.out(toFittedTable(shown.table, rows, columns, shown.below))
+    terminal.out(toFittedTable(shown.table, rows, columns))
     const note = shown.note?.(body)
     if (note !== undefined) terminal.err(`${printable(note)}\n`)
   }
@@ -163,17 +161,6 @@ async function resolveLatest(
     resolved[name] = id
   }
   return resolved
-}
-
-/** Replaces what tables print of a commit, or a branch or tag, by the whole id. */
-async function resolveCommit(
-  client: ApiClient,
-  values: Record<string, string>,
-): Promise<Record<string, string>> {
-  const { commit = '', repository = '' } = values
-  if (commit === '' || isObjectId(commit)) return values
-  const request = { method: 'GET', path: path`/repos/${repository}/commits/${commit}` }
-  return { ...values, commit: textAt(await client.json(request), 'id') }
 }
 
 async function confirm(

@@ -1140,7 +1140,6 @@ const changesByUser: Migration = () => [
 const landingQueue: Migration = ({ milliseconds }) => [
   'alter table protections add column queue integer not null default 0',
   "alter table changes add column queue_note text not null default ''",
-  'alter table changes add column is_titled integer not null default 1',
   `create table queued_changes (
     repository_id text not null,
     number        integer not null,

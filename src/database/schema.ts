@@ -521,8 +521,6 @@ export type ChangeRow = {
   topic: string
   title: string
   description: string
-  /** Whether a user has given the title or description; else they are those of the last version's commit. */
-  isTitled: number
   state: 'open' | 'landed' | 'abandoned'
   /** Who has proposed it. */
   username: string

@@ -1,4 +1,3 @@
-import type { ProtectionRules } from './protection-rules.ts'
 import type { RequirementValue } from './requirements.ts'
 
 const statusPrefix = 'status:'
@@ -31,18 +30,4 @@ function splitAtLast(text: string, separator: string): [string, string | undefin
   const at = text.lastIndexOf(separator)
   if (at === -1) return [text, undefined]
   return [text.slice(0, at).trim(), text.slice(at + separator.length).trim()]
-}
-
-/** What a rule asks of the changes that land on a branch; empty if others may be pushed, too. */
-export function landingTexts({
-  approvals,
-  codeOwners,
-  queue,
-}: Pick<ProtectionRules, 'approvals' | 'codeOwners' | 'queue'>): string[] {
-  return [
-    ...(approvals > 0 || codeOwners || queue ? ['only changes land'] : []),
-    ...(approvals > 0 ? [`with ${approvals} ${approvals === 1 ? 'approval' : 'approvals'}`] : []),
-    ...(codeOwners ? ['approved by code owners'] : []),
-    ...(queue ? ['through the queue'] : []),
-  ]
 }

@@ -19,16 +19,12 @@ const shownNamespaces = 20
 const shownWaiting = 6
 
 export const homePages = [
-  page(
-    '/',
-    ['listActivity', 'listEvents', 'listNamespaces', 'listWaitingChanges', 'listRepositories'],
-    {
-      weight: 'light',
-      audience: 'code',
-      styles: 'home',
-      show: homeView,
-    },
-  ),
+  page('/', ['listActivity', 'listEvents', 'listNamespaces', 'listWaitingChanges'], {
+    weight: 'light',
+    audience: 'code',
+    styles: 'home',
+    show: homeView,
+  }),
 ]
 
 async function homeView(context: PageContext): Promise<View> {
@@ -52,10 +48,7 @@ async function homeView(context: PageContext): Promise<View> {
   if (repositories.length === 0 && q === '' && cursor === undefined)
     return emptyView(context, mayCreate, namespaces)
   // Who has a role nowhere sees what everybody sees.
-  const isNew =
-    isComplete &&
-    repositories.every(({ visibility }) => visibility !== 'private') &&
-    (await hasNoRole(context))
+  const isNew = isComplete && repositories.every(({ visibility }) => visibility !== 'private')
   const more =
     next && `${to.home()}?${new URLSearchParams({ ...(q !== '' && { q }), cursor: next })}`
   return {
@@ -76,12 +69,6 @@ ${
 ${more && html`<p class="pager"><a class="button" href="${more}">More repositories</a></p>`}
 </div>${lately}</div>`,
   }
-}
-
-/** Whether the caller has a role in none of the repositories of the page: only with one it learns who has created them. */
-async function hasNoRole({ tryRead }: PageContext): Promise<boolean> {
-  const repositories = await tryRead('listRepositories', { query: { limit: pageSize } })
-  return (repositories ?? []).every(({ ownerTokenId }) => ownerTokenId === '')
 }
 
 function repositoryRow({ to, time }: PageContext, repository: Activity): Html {

@@ -15,7 +15,6 @@ import type {
   VersionDiffSchema,
   WaitingChangeSchema,
 } from '#changes/change-schemas.ts'
-import type { QueueSchema } from '#changes/queue/queue-schemas.ts'
 import type { CommentSchema } from '#changes/review-schemas.ts'
 import type { AuditEntrySchema } from '#events/audit/audit-routes.ts'
 import type { Push } from '#git-server/pushes/push-routes.ts'
@@ -94,7 +93,6 @@ export type OperationValues = {
   listNamespaceWebhooks: List<typeof NamespaceWebhook>
   listEvents: List<typeof LoggedEvent>
   listPushes: List<typeof Push>
-  listQueue: List<typeof QueueSchema>
   listRepositories: List<typeof Repository>
   listRuns: List<typeof ListedRun>
   listSecrets: List<typeof Secret>

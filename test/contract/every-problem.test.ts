@@ -315,8 +315,7 @@ const scenarios: Record<ProblemCode, () => Promise<Answer | string>> = {
     const number = await openChange('outdated')
     await admin.post('/repos/outdated/collaborators', { username: 'member', role: 'read' })
     const verdict = { verdict: 'approve', version: 2 }
-    const permissions = ['repo:read', 'change:write']
-    const reviewer = await service.client({ username: 'member', permissions })
+    const reviewer = await service.client({ username: 'member', permissions: ['change:write'] })
     return reviewer.put(`/repos/outdated/changes/${number}/verdict`, verdict)
   },
   async too_many_changes() {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { assertAccessibleInEveryView } from '../support/browser.ts'
-import { until } from '../support/condition.ts'
 import { logIn, type PageClient } from '../support/page-client.ts'
 import { readPage } from '../support/page-markup.ts'
 import { without } from '../support/programs.ts'
@@ -116,7 +115,7 @@ test('a reader proposes a branch where it is compared, and the owner lands it', 
   assert.match(done, /The change has landed, or is in the queue\./)
   assert.match(done, /Landed by ada[\s\S]*href="\/r\/site\/pushes\//)
   const [last] = (await owner.get('/repos/site/commits')).body
-  assert.equal(last.message.trimEnd(), 'Say\n\nx\n\nChange: 1')
+  assert.equal(last.message.trimEnd(), 'Say\n\nx')
   assert.match(await shown(ada, '/r/site/changes?state=landed'), /Say it/)
   assert.doesNotMatch(await shown(ada, '/'), /Waiting for you/)
 })
@@ -191,18 +190,9 @@ test('people talk about a change, and judge it', async () => {
   const version = fieldValue(await page(rita), 'version') ?? ''
   const given = await rita.post(at('verdict'), { version, verdict: 'request-changes' })
   assert.equal(given.status, 303, given.text)
-  assert.match(
-    await page(ada),
-    /<b>rita<\/b> requested changes on version 2[\s\S]*does not count: rita may not push/,
-  )
-  assert.doesNotMatch(await page(rita), /value="request-changes"/)
-  await commit('other', 'Once more', { 'c.txt': 'z\n' })
-  for (const path of ['', '/files']) {
-    const later = await shown(rita, `/r/site/changes/2${path}`)
-    assert.match(later, /value="approve"[\s\S]*value="request-changes"[\s\S]*value="none"/, path)
-  }
-  await rita.post(at('verdict'), { version: '3', verdict: 'none' })
-  assert.doesNotMatch(await page(ada), /requested changes on/)
+  assert.match(await page(ada), /<b>rita<\/b> requests changes[\s\S]*does not count/)
+  await rita.post(at('verdict'), { version, verdict: 'none' })
+  assert.doesNotMatch(await page(ada), /requests changes/)
 })
 
 test('people comment on lines and files of a version, and the comments follow their lines', async () => {
@@ -272,38 +262,12 @@ test('people comment on lines and files of a version, and the comments follow th
 test('for strangers there are no changes', async () => {
   const { url } = service
   const stranger = await logIn(url, (await service.client({ username: 'eve' })).token)
-  for (const path of ['queue', 'changes', 'changes/1', 'changes/1/files']) {
+  for (const path of ['changes', 'changes/1', 'changes/1/files']) {
     const { status } = await stranger.get(`/r/site/${path}`)
     assert.equal(status, 404, path)
   }
   for (const number of ['9', '0', 'x', '1e0'])
     assert.equal((await ada.get(`/r/site/changes/${number}`)).status, 404, number)
-})
-
-test('the queue shows what is tried, and what waits', async () => {
-  const path = '/r/site/queue'
-  assert.match(await shown(rita, path), /The queue is empty/)
-  const requires = [{ status: 'ci', by: ['ci'] }]
-  await owner.put('/repos/site/protections/branches/main', { queue: true, requires })
-  const rule = /only changes land, through the queue/
-  assert.match(await shown(ada, '/r/site/branches'), rule)
-  const settings = await shown(ada, '/r/site/settings')
-  assert.match(settings, rule)
-  assert.doesNotMatch(settings, /owners may do everything/)
-  await owner.post('/repos/site/changes/3/land', { method: 'merge' })
-  const tried = await until('a trial', async () => {
-    const text = await shown(rita, path)
-    return text.includes('Tried now') ? text : undefined
-  })
-  assert.match(
-    tried,
-    /To land: <a[^>]*changes\/3">#3<[\s\S]*Move[\s\S]*queued by ada[\s\S]*tried now/,
-  )
-  assert.match(await shown(rita, '/r/site/changes'), /href="\/r\/site\/queue">tried now</)
-  assert.match(
-    await shown(rita, '/r/site/changes/3'),
-    /href="\/r\/site\/queue">Number 1 in the queue<\/a>, which tries it now/,
-  )
 })
 
 test('pages of changes are accessible', { skip: without('chromium') }, async () => {
@@ -316,6 +280,5 @@ test('pages of changes are accessible', { skip: without('chromium') }, async () 
     '/r/site/changes/1/files?version=2&from=1',
     '/r/site/changes/3/files?version=2&comment=a%20b.txt%3A13',
     '/r/site/compare/main...more',
-    '/r/site/queue',
   ])
 })

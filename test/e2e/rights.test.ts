@@ -36,7 +36,6 @@ type Row = {
 
 const maintainers = { least: 'maintain' } as const
 const ofShells = { takes: 'secrets:write', alsoTakes: 'workflow:trigger', least: 'admin' } as const
-const ofChanges = { takes: 'change:write', alsoTakes: 'repo:read' } as const
 const limited = { allowsLimited: true } as const
 
 const table: Record<string, Row> = {
@@ -115,17 +114,17 @@ const table: Record<string, Row> = {
   'POST /repos/{name}/commits': { takes: 'repo:write', alsoTakes: 'repo:read' },
   'GET /changes': { takes: 'repo:read', ...limited },
   'GET /repos/{name}/changes': { takes: 'repo:read' },
-  'POST /repos/{name}/changes': ofChanges,
+  'POST /repos/{name}/changes': { takes: 'change:write' },
   'POST /repos/{name}/proposals': { takes: 'repo:write', alsoTakes: 'repo:read', isProposal: true },
   'GET /repos/{name}/changes/{number}': { takes: 'repo:read' },
   'GET /repos/{name}/changes/{number}/diff': { takes: 'repo:read' },
-  'PATCH /repos/{name}/changes/{number}': ofChanges,
+  'PATCH /repos/{name}/changes/{number}': { takes: 'change:write' },
   'GET /repos/{name}/changes/{number}/comments': { takes: 'repo:read' },
-  'POST /repos/{name}/changes/{number}/comments': ofChanges,
-  'PATCH /repos/{name}/changes/{number}/comments/{id}': ofChanges,
-  'PUT /repos/{name}/changes/{number}/verdict': ofChanges,
+  'POST /repos/{name}/changes/{number}/comments': { takes: 'change:write' },
+  'PATCH /repos/{name}/changes/{number}/comments/{id}': { takes: 'change:write' },
+  'PUT /repos/{name}/changes/{number}/verdict': { takes: 'change:write' },
   'POST /repos/{name}/changes/{number}/land': { takes: 'repo:write', alsoTakes: 'repo:read' },
-  'DELETE /repos/{name}/changes/{number}/land': ofChanges,
+  'DELETE /repos/{name}/changes/{number}/land': { takes: 'change:write' },
   'GET /repos/{name}/queue': { takes: 'repo:read' },
   'POST /repos/{name}/merges': { takes: 'repo:write', alsoTakes: 'repo:read' },
   'PUT /repos/{name}/refs': { takes: 'repo:write', alsoTakes: 'repo:read' },

@@ -317,31 +317,6 @@ jobs:
   const ran = await svc(project.path, ['run', '--event', 'push'])
   assert.equal(ran.code, 0, ran.err)
   assert.ok(ran.out.includes(`\nWorkflows, ${before}, main\n`), ran.out)
-  const none = await svc(project.path, ['run', '--event', 'merge_group'])
-  assert.deepEqual([none.code, /no workflow file for merge_group/.test(none.err)], [2, true])
-})
-
-test('versions of changes and commits of the queue have the payloads of the server', async () => {
-  const show = (event: string, value: string) => `
-on: ${event}
-jobs:
-  show:
-    runs-on: ubuntu-latest
-    steps:
-      - run: echo "\${{ github.event_name }}, \${{ ${value} }}, \${{ github.base_ref }}."
-`
-  await using project = await projectWith({
-    'change.yml': show('pull_request', 'github.event.pull_request.title'),
-    'queue.yml': show('merge_group', 'github.event.merge_group.head_commit.message'),
-  })
-  for (const [event, base] of [
-    ['pull_request', 'main'],
-    ['merge_group', ''],
-  ] as const) {
-    const ran = await svc(project.path, ['run', '--event', event])
-    assert.equal(ran.code, 0, ran.err)
-    assert.ok(ran.out.includes(`\n${event}, Workflows, ${base}.\n`), ran.out)
-  }
 })
 
 test('secrets come from a file, too', async () => {

@@ -54,7 +54,6 @@ const addresses: Record<string, string> = {
   '/r/:name/changes': '/r/site/changes',
   '/r/:name/changes/:number': '/r/site/changes/1',
   '/r/:name/changes/:number/files': '/r/site/changes/1/files',
-  '/r/:name/queue': '/r/site/queue',
   '/r/:name/blame/:target*': '/r/site/blame/main:.svc/workflows/ci.yml',
   '/r/:name/branches': '/r/site/branches',
   '/r/:name/tags': '/r/site/tags',

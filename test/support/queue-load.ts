@@ -17,44 +17,26 @@ type Options = {
   perClient: number
   /** The share of changes that always fail, and of those that fail at first. */
   share: number
-  /** What judges commits: runs of a required workflow, or a CI outside that takes some time, in milliseconds. */
-  ci: 'runs' | { judgesForMs: number }
+  /** How long what judges a commit takes, in milliseconds. */
+  judgesForMs?: number
   /** The name of the repository. */
   name?: string
 }
 
-const workflowFile = '.svc/workflows/ci.yml'
-// A flaky change fails by chance until it has landed.
-const workflow = `on: merge_group
-jobs:
-  test:
-    steps:
-      - uses: actions/checkout@v4
-        with: { fetch-depth: 0 }
-      - env: { BASE: '\${{ github.event.merge_group.base_sha }}' }
-        run: |
-          added=$(git diff --name-only "$BASE" HEAD)
-          case $added in
-            *broken-*) exit 1 ;;
-            *flaky-*) exit $(($(od -An -N1 -tu1 /dev/urandom) % 2)) ;;
-          esac
-`
-
 type Landed = { number: number; file: string; kind: Kind }
 
-/** Clients that land changes through the queue of a branch. */
+/** Clients that land changes through the queue of a branch, and a CI outside that judges its commits. */
 export function createQueueLoad(options: Options) {
-  const { random, nodes, clients, perClient, share, ci, name = 'site' } = options
+  const { random, nodes, clients, perClient, share, judgesForMs = 0, name = 'site' } = options
   const repository = `/repos/${name}`
   const accepted: Landed[] = []
-  /** Of a CI outside, what it says of commits. */
   const judged = new Map<string, 'success' | 'failure'>()
   const seen = new Set<string>()
   let hasEnded = false
   let queued = new Set<number>()
   let looks = 0
 
-  /** Calls any node until one answers; `isFinal` says which statuses are an answer. */
+  /** Calls any node until one answers; `retries` says which other answers are not final. */
   async function call(
     method: string,
     path: string,
@@ -99,15 +81,15 @@ export function createQueueLoad(options: Options) {
     }
   }
 
-  /** Looks at the queue until the load has ended, and judges its commits by their files if nothing else does. */
-  async function watch(): Promise<void> {
+  /** Judges the commits of the queue by their files, until the load has ended. */
+  async function judge(): Promise<void> {
     await using project = await createProject()
     while (!hasEnded) {
       const { body } = await call('GET', `${repository}/queue`)
       const [queue] = body
       queued = new Set(queue?.changes.map(({ number }: { number: number }) => number))
       looks++
-      for (const trial of ci === 'runs' ? [] : (queue?.trials ?? [])) {
+      for (const trial of queue?.trials ?? []) {
         if (judged.has(trial.commit)) continue
         const node = random.pick(nodes() as [Node, ...Node[]])
         const names = await git(project.path, ['fetch', '-q', node.admin.remote(name), trial.ref])
@@ -123,9 +105,7 @@ export function createQueueLoad(options: Options) {
         const state = isBad ? 'failure' : 'success'
         judged.set(trial.commit, state)
         const path = `${repository}/commits/${trial.commit}/statuses`
-        void sleep(ci === 'runs' ? 0 : ci.judgesForMs).then(() =>
-          call('POST', path, { context: 'ci', state }),
-        )
+        void sleep(judgesForMs).then(() => call('POST', path, { context: 'ci', state }))
       }
       await sleep(20)
     }
@@ -133,33 +113,30 @@ export function createQueueLoad(options: Options) {
 
   return {
     accepted,
+    judged,
 
     /** Makes the repository with its queue. */
     async prepare(): Promise<void> {
       await call('POST', '/repos', { name })
-      const path = ci === 'runs' ? workflowFile : 'readme'
-      const changes = [{ path, content: workflow }]
+      const changes = [{ path: 'readme', content: 'Begin' }]
       await call('POST', `${repository}/commits`, { branch: 'main', message: 'Begin', changes })
-      const requires = [ci === 'runs' ? workflowFile : { status: 'ci' }]
+      const requires = [{ status: 'ci' }]
       await call('PUT', `${repository}/protections/branches/main`, { queue: true, requires })
     },
 
     async run(): Promise<void> {
-      const watching = watch()
+      const judging = judge()
       const all = Array.from({ length: clients }, async (_, client) => {
         for (let index = 0; index < perClient; index++) await landOne(client, index)
       })
       await Promise.all(all)
       hasEnded = true
-      await watching
+      await judging
     },
 
     /** Compares the journal, the events and the branch with what the clients know. */
     async check(): Promise<void> {
       const pushes = await all(`${repository}/pushes?ref=refs/heads/main`)
-      const runs = ci === 'runs' ? await all(`${repository}/workflows?conclusion=success`) : []
-      const tried = new Set(runs.map(({ commit }) => commit))
-      for (const [commit, state] of judged) if (state === 'success') tried.add(commit)
       const [first, ...queued] = pushes.toReversed()
       let tip = first?.refs[0]?.after
       for (const { via, refs } of queued) {
@@ -167,7 +144,7 @@ export function createQueueLoad(options: Options) {
         assert.equal(via, 'queue')
         assert.equal(update.before, tip)
         tip = update.after
-        assert.ok(tried.has(tip), `main was at ${tip}, which has not succeeded`)
+        assert.equal(judged.get(tip), 'success', `main was at ${tip}, which was not tried`)
       }
       const { body: branch } = await call('GET', `${repository}/commits/main`)
       assert.equal(branch.id, tip)
@@ -184,9 +161,7 @@ export function createQueueLoad(options: Options) {
       const remote = (nodes()[0] as Node).admin.remote(name)
       await git(project.path, ['fetch', '-q', remote, 'main'])
       const { stdout } = await git(project.path, ['ls-tree', '--name-only', 'FETCH_HEAD'])
-      const files = stdout
-        .split('\n')
-        .filter((name) => name !== '' && name !== '.svc' && name !== 'readme')
+      const files = stdout.split('\n').filter((name) => name !== '' && name !== 'readme')
       const wanted = accepted.filter(({ kind }) => kind !== 'broken').map(({ file }) => file)
       assert.deepEqual(files.sort(), wanted.sort())
     },

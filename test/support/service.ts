@@ -100,13 +100,13 @@ export async function startServiceWithSsh(options: Options = {}): Promise<Servic
   return startService({ ...options, env: { SVC_SSH_PORT: sshPort, ...options.env } })
 }
 
-/** Calls the API with a token; without one if it is empty. */
+/** Calls the API with a token. */
 export function createClient(url: string, token: string, who = { id: '', username: 'admin' }) {
   async function call(method: string, path: string, body?: unknown): Promise<Answer> {
     const response = await fetch(url + path, {
       method,
       headers: {
-        ...(token !== '' && { authorization: `Bearer ${token}` }),
+        authorization: `Bearer ${token}`,
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -118,8 +118,7 @@ export function createClient(url: string, token: string, who = { id: '', usernam
     url,
     token,
     /** The address of a repository with the token in it, for git. */
-    remote: (name: string) =>
-      `${token === '' ? url : url.replace('://', `://git:${token}@`)}/repos/${name}.git`,
+    remote: (name: string) => `${url.replace('://', `://git:${token}@`)}/repos/${name}.git`,
     call,
     get: (path: string) => call('GET', path),
     post: (path: string, body?: unknown) => call('POST', path, body),

@@ -7,30 +7,18 @@ export type McpTool = {
   /** Whether it only reads, adds something, or changes something existing, which a second call leaves unchanged. */
   effect: 'reads' | 'adds' | 'changes'
   /** The arguments for the parameters of the path. */
-  pathArguments?: Record<string, PathArgument>
+  pathArguments?: Record<string, { name: string; description: string }>
   /** Parameters of the operation that the tool does not have. */
   omitted?: string[]
   /** Defaults of parameters that differ from those of the operation. */
   defaults?: Record<string, number>
 }
 
-/** An argument for a parameter of a path. */
-export type PathArgument = {
-  name: string
-  description: string
-  /** Whether it is an integer in responses, so that it is accepted as one, too. */
-  isNumber?: boolean
-}
-
 const repository = { name: 'repository', description: 'name of the repository' }
 const run = { name: 'run', description: 'id of the run' }
 const commit = { name: 'commit', description: 'id of the commit, or a branch or tag' }
 const wholeCommit = { name: 'commit', description: 'whole id of the commit' }
-const change = {
-  name: 'change',
-  description: 'number of the change, which is `number` in responses',
-  isNumber: true,
-}
+const change = { name: 'change', description: 'number of the change' }
 const comment = { name: 'comment', description: 'id of the comment' }
 const cache = { name: 'cache', description: 'id of the cache' }
 const push = { name: 'push', description: 'id of the push' }
@@ -300,16 +288,6 @@ export const mcpTools: McpTool[] = [
     pathArguments: { name: repository, id: run },
   },
   {
-    name: 'approve_run',
-    title: 'Approve a run',
-    description:
-      'Lets a run go on that waits because it is of a change by a user who may not push: needsApproval in list_runs. ' +
-      'Read the change first.',
-    operationId: 'approveRun',
-    effect: 'changes',
-    pathArguments: { name: repository, id: run },
-  },
-  {
     name: 'list_artifacts',
     title: 'List the artifacts of a run',
     description:
@@ -361,16 +339,6 @@ export const mcpTools: McpTool[] = [
     defaults: page,
   },
   {
-    name: 'list_waiting_changes',
-    title: 'List the changes that wait for you',
-    description:
-      'Lists open changes of all repositories that wait for the user of the token, the last updated first: its own, and ' +
-      'those that lack its verdict on their last version.',
-    operationId: 'listWaitingChanges',
-    effect: 'reads',
-    defaults: page,
-  },
-  {
     name: 'get_change',
     title: 'Get a change',
     description:
@@ -381,32 +349,12 @@ export const mcpTools: McpTool[] = [
     pathArguments: { name: repository, number: change },
   },
   {
-    name: 'compare_change_versions',
-    title: 'Compare two versions of a change',
-    description:
-      'Compares the commits of two versions of a change by messages and patches, as git range-diff does: what a later ' +
-      'version has changed, without what it was only rebased on.',
-    operationId: 'compareChangeVersions',
-    effect: 'reads',
-    pathArguments: { name: repository, number: change },
-  },
-  {
     name: 'propose_change',
     title: 'Propose a change',
     description:
       'Proposes the commits of a branch for another one; pushes to the branch make further versions. Without a ' +
-      'branch, use propose_commit, or git: git push origin HEAD:refs/for/main.',
+      'branch, propose with git: git push origin HEAD:refs/for/main.',
     operationId: 'openChange',
-    effect: 'adds',
-    pathArguments: { name: repository },
-  },
-  {
-    name: 'propose_commit',
-    title: 'Commit files and propose them',
-    description:
-      'Makes a commit, as create_commit does, and proposes it for a branch, which stays as it is. Neither a clone nor a ' +
-      'branch of its own is needed, nor the right to push.',
-    operationId: 'proposeCommit',
     effect: 'adds',
     pathArguments: { name: repository },
   },

@@ -1,6 +1,6 @@
 import type { JsonRoute, OperationInput } from '#http/route.ts'
 import { invalid } from '#http/validation.ts'
-import type { McpTool, PathArgument } from './mcp-tools.ts'
+import type { McpTool } from './mcp-tools.ts'
 
 const argumentMaxLength = 1000
 
@@ -18,10 +18,7 @@ export function toInputSchema(tool: McpTool, route: JsonRoute): InputSchema {
   const path = Object.values(tool.pathArguments ?? {})
   const query: ObjectSchema = route.query ?? {}
   const body: ObjectSchema = route.body ?? {}
-  const ofPath = path.map(({ name, description, isNumber }) => [
-    name,
-    { type: isNumber ? ['integer', 'string'] : 'string', description },
-  ])
+  const ofPath = path.map(({ name, description }) => [name, { type: 'string', description }])
   const fields = [
     ...Object.entries(query.properties ?? {}),
     ...Object.entries(body.properties ?? {}),
@@ -73,9 +70,9 @@ export function toOperationInput(
   }
   const values: Record<string, unknown> = { ...tool.defaults, ...args }
   const params: Record<string, string> = {}
-  for (const [parameter, argument] of Object.entries(tool.pathArguments ?? {})) {
-    params[parameter] = toPathParameter(values[argument.name], argument)
-    delete values[argument.name]
+  for (const [parameter, { name, description }] of Object.entries(tool.pathArguments ?? {})) {
+    params[parameter] = toPathParameter(values[name], { name, description })
+    delete values[name]
   }
   const inQuery = (route.query ?? {}) as ObjectSchema
   const query = new URLSearchParams()
@@ -86,8 +83,10 @@ export function toOperationInput(
   return { params, query, body: route.body && values }
 }
 
-function toPathParameter(value: unknown, { name, description, isNumber }: PathArgument): string {
-  if (isNumber && Number.isSafeInteger(value)) return String(value)
+function toPathParameter(
+  value: unknown,
+  { name, description }: { name: string; description: string },
+): string {
   if (typeof value === 'string' && value !== '' && value.length <= argumentMaxLength)
     return value.toWellFormed()
   const detail =

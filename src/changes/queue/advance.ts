@@ -1,7 +1,6 @@
 import { Problem } from '#base/problem.ts'
 import type { BranchQueueRow } from '#database/schema.ts'
 import { UpdatesRefusedError } from '#git-server/pushes/push-lifecycle.ts'
-import { createStacks } from '../stack.ts'
 import {
   type BranchQueue,
   createQueueSteps,
@@ -32,7 +31,6 @@ export function createAdvance(
 ): (row: BranchQueueRow, signal: AbortSignal) => Promise<void> {
   const { db, nodes, runs, faultPoint, applyUpdates, finalizePushes } = dependencies
   const steps = createQueueSteps(dependencies)
-  const stacks = createStacks(dependencies)
   const { save, drop, remove } = steps
   const startTrial = createStartTrial({ ...dependencies, steps })
 
@@ -58,7 +56,7 @@ export function createAdvance(
     for (const entry of entries) {
       const change = changes.get(entry.number)
       if (change?.state === 'open' && change.version === entry.version) continue
-      return remove(queue, entry, change, superseded(change))
+      return remove(queue, entry, change, superseded)
     }
     return undefined
   }
@@ -150,15 +148,14 @@ export function createAdvance(
     const doubts = queue.work.doubts.filter(isOpen)
     const cleared = queue.work.doubts.filter((doubt) => !isOpen(doubt))
     const notes = new Map(opened.map(({ entry }) => [entry.number, entry.detail]))
-    const commits = new Map(opened.map(({ change }) => [change.number, change.commitId]))
-    const landed = trial.changes.map(({ number, version, by, commit }) => ({
-      ...{ number, version, by, commit, target: queue.target },
-      commitId: commits.get(number) ?? '',
+    const changes = trial.changes.map((one) => ({
+      ...one,
       note: noteOf(
-        notes.get(number) || cleared.find(({ numbers }) => numbers.includes(number))?.detail || '',
+        notes.get(one.number) ||
+          cleared.find(({ numbers }) => numbers.includes(one.number))?.detail ||
+          '',
       ),
     }))
-    const changes = await stacks.withBelow(repository, landed)
     try {
       await applyUpdates(
         { principal, repository, via: 'queue', landing: { changes }, isAtomic: true },

@@ -7,7 +7,6 @@ import type { Database } from '#database/database.ts'
 import type { Nodes } from '#database/nodes/nodes.ts'
 import type { BranchQueueRow, ChangeRow, Db, QueuedChangeRow } from '#database/schema.ts'
 import type { Actor, Publish } from '#events/events.ts'
-import type { Git } from '#git/process/git-process.ts'
 import { hiddenNameOf, trialName, zeroId } from '#git/refs/ref-name.ts'
 import { readRefs } from '#git/refs/refs.ts'
 import type { MergeChain } from '#git-server/api-writes/merge-chain.ts'
@@ -19,12 +18,11 @@ import type { Repositories, Repository } from '#repositories/repositories.ts'
 import { lockRepositorySummary } from '#repositories/repository-summary-store.ts'
 import type { CandidateRuns } from '#workflows/starting/candidate-runs.ts'
 import { listChangesByNumber, updateChange } from '../change-store.ts'
-import { deleteQueued, findQueued, listQueued, updateBranchQueue } from './queued-store.ts'
+import { deleteQueued, listQueued, updateBranchQueue } from './queued-store.ts'
 import type { QueueWork, Trial } from './trial.ts'
 
 export type QueueParts = {
   db: Database
-  git: Git
   publish: Publish
   clock: Clock
   log: Log
@@ -69,10 +67,9 @@ export type Removal = {
 }
 
 /** The removal of a change that cannot land in the version that was queued. */
-export function superseded(change: ChangeRow | undefined): Removal {
-  const isOpen = change?.state === 'open'
-  const detail = isOpen ? `It has got version ${change.version}.` : 'It is not open any more.'
-  return { reason: 'superseded', detail }
+export const superseded: Removal = {
+  reason: 'superseded',
+  detail: 'It has a newer version, or is not open any more.',
 }
 
 /** Thrown when another node has changed a queue meanwhile. */
@@ -93,9 +90,7 @@ export async function removeQueued(
   { reason, detail, title, by }: Removal & { title: string; by?: Actor },
 ): Promise<undefined> {
   const { repositoryId, number, version, target, username, actorId } = entry
-  // It may have been withdrawn meanwhile, and queued again.
-  if ((await findQueued(tx, entry))?.id !== entry.id) return undefined
-  await deleteQueued(tx, entry)
+  if (!(await deleteQueued(tx, entry))) return undefined
   const now = clock.now()
   await updateChange(tx, entry, { queueNote: detail, updatedAt: now })
   const data = { number, target, version, reason, detail, title }
@@ -148,7 +143,7 @@ export function createQueueSteps(parts: QueueParts) {
     change: ChangeRow | undefined,
   ): Promise<Opened | Removal> {
     const { repositoryId, username, version, actorKind: kind, actorId: id } = entry
-    if (change?.state !== 'open' || change.version !== version) return superseded(change)
+    if (change?.state !== 'open' || change.version !== version) return superseded
     const principal = await refresh({ kind, id, username, permissions: new Set() })
     if (!principal) {
       const detail = `The token with which ${username} has queued it is not valid any more.`

@@ -36,10 +36,6 @@ export const QueueSchema = named(
         number: field.integer('the number of the change'),
         title: field.text('its title'),
         ...queued,
-        failure: field.orNull(
-          Type.String(),
-          'how it has failed alone at last; lines of a log require `workflow:read`',
-        ),
       }),
       { description: 'in the order in which they are tried' },
     ),

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import { holds, mayMaintain, requireNoRun, requireRef, roleInsufficient } from '#access/may.ts'
+import { mayMaintain, requireNoRun, roleInsufficient } from '#access/may.ts'
 import type { Principal } from '#access/principal.ts'
 import type { Clock } from '#base/clock.ts'
 import { newId } from '#base/ids.ts'
@@ -34,14 +34,14 @@ export type LandingQueue = {
     change: ChangeRow,
     wanted: Wanted,
   ) => Promise<void>
-  /** Takes a change out of the queue. Idempotent. Throws `role_insufficient` and `token_limited`. */
+  /** Takes a change out of the queue. Idempotent. Throws `role_insufficient`. */
   leave: (principal: Principal, repository: Repository, change: ChangeRow) => Promise<void>
   /** The place of a change in the queue; null for none. */
   find: (
     repository: Pick<Repository, 'id'>,
     number: string,
   ) => Promise<Static<typeof QueuedSchema> | null>
-  list: (principal: Principal, repository: Repository) => Promise<Static<typeof QueueSchema>[]>
+  list: (repository: Repository) => Promise<Static<typeof QueueSchema>[]>
 }
 
 type Dependencies = {
@@ -91,13 +91,6 @@ export function createLandingQueue({
         // Only the role maintain sets it, and only `leave` takes it back.
         const urgent = isUrgent ? 1 : (former?.urgent ?? 0)
         const actor = { actorKind: kind, actorId, username } as const
-        const isSame =
-          former?.version === version &&
-          former.method === method &&
-          former.message === message &&
-          former.urgent === urgent &&
-          former.actorId === actorId
-        if (isSame) return
         // With another method it keeps its place.
         const id = former?.version === version ? former.id : newId(now)
         const wanted = { target, version, method, message, urgent, ...actor }
@@ -115,10 +108,7 @@ export function createLandingQueue({
         const entry = await findQueued(tx, change)
         if (!entry) return
         const isOwn = entry.username === username || change.username === username
-        if (!isOwn) {
-          if (repository.role === 'read') throw roleInsufficient(repository)
-          requireRef(principal, change.target)
-        }
+        if (!isOwn && repository.role === 'read') throw roleInsufficient(repository)
         const detail = `${username} has taken it out of the queue.`
         const why = { reason: 'withdrawn', detail, title: change.title, by: principal } as const
         await removeQueued({ publish, clock }, tx, entry, why)
@@ -134,7 +124,7 @@ export function createLandingQueue({
       return null
     },
 
-    async list(principal, { id }) {
+    async list({ id }) {
       const queues = await readQueues(id)
       const numbers = queues.flatMap(({ queued }) => queued.map(({ number }) => number))
       const changes = await titlesOf(db, id, numbers)
@@ -143,7 +133,6 @@ export function createLandingQueue({
         changes: queued.map((entry, index) => ({
           ...{ number: entry.number, title: changes.get(entry.number) ?? '' },
           ...toQueued(entry, index + 1, trials),
-          failure: noteFor(principal, entry.detail),
         })),
         trials: trials.filter(({ commit }) => commit !== '').map(toTrial),
       }))
@@ -171,12 +160,6 @@ function toTrial({ id, kind, commit, changes, runIds }: Trial) {
     lands: kind === 'land',
     runs: runIds,
   }
-}
-
-/** What the queue says of a change; the lines of a log only to those who may read it. */
-export function noteFor(principal: Principal, note: string): string | null {
-  const [first = ''] = note.split('\n')
-  return (holds(principal, 'workflow:read') ? note : first) || null
 }
 
 /** Throws `invalid_request` unless a method can land changes that wait for others. */

@@ -42,16 +42,17 @@ export async function updateQueued(
     .execute()
 }
 
-/** Takes a change out of the queue, if it is in it. */
+/** Takes a change out of the queue. Returns whether it was in it. */
 export async function deleteQueued(
   tx: Db,
   { repositoryId, number }: Pick<QueuedChangeRow, 'repositoryId' | 'number'>,
-): Promise<void> {
-  await tx
+): Promise<boolean> {
+  const { numDeletedRows } = await tx
     .deleteFrom('queuedChanges')
     .where('repositoryId', '=', repositoryId)
     .where('number', '=', number)
-    .execute()
+    .executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
 }
 
 export function findQueued(

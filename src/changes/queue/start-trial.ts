@@ -126,14 +126,12 @@ export function createStartTrial(dependencies: Dependencies) {
       return steps.remove(dropped, entry, change, { reason: 'conflict', detail })
     }
     const commit = lastOf(results, base)
-    const merged = opened.flatMap((one, index) => {
-      const result = results[index]
-      return result && 'commitId' in result ? [{ ...one, commit: result.commitId }] : []
-    })
+    const isMerged = (_: Opened, index: number) => 'commitId' in (results[index] ?? {})
+    const merged = opened.filter(isMerged)
     if (commit === base) return landEmpty(await steps.drop(queue, empty), merged, base)
     const changes = merged.map(
-      ({ entry: { queuedAt }, change: { number, version }, principal, commit }) => ({
-        ...{ number, version, queuedAt, commit },
+      ({ entry: { queuedAt }, change: { number, version }, principal }) => ({
+        ...{ number, version, queuedAt },
         by: { id: principal.id, username: principal.username },
       }),
     )

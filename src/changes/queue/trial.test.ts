@@ -21,7 +21,7 @@ function landAll(changes: Change[], { areAlone = false } = {}) {
   const seen = new Set<Change>()
   const start = (kind: Trial['kind'], tried: Change[]) => {
     const by = { id: '', username: 'ada' }
-    const rows = tried.map(({ number }) => ({ number, version: 1, commit: '', by, queuedAt: 0 }))
+    const rows = tried.map(({ number }) => ({ number, version: 1, by, queuedAt: 0 }))
     const id = String(Math.random())
     const trial = { id, kind, base: '', commit: '', changes: rows, runIds: [], startedAt: 0 }
     trials.push({ ...trial, tried })

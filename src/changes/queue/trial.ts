@@ -5,8 +5,6 @@ import type { Actor } from '#events/events.ts'
 type TriedChange = {
   number: number
   version: number
-  /** The commit that its merge has led to. */
-  commit: string
   /** Who has put it into the queue, and when at last. */
   by: Actor
   queuedAt: number

@@ -1,9 +1,8 @@
+import { printable } from '#base/format.ts'
 import type { Json } from '#base/json.ts'
-import { CommandError } from '../terminal/command-errors.ts'
-import { at, dateOf, listAt, shortOf, showResult, showText, textAt } from '../terminal/display.ts'
+import { at, dateOf, shortOf, showResult, textAt } from '../terminal/display.ts'
 import { changeFetch } from './change-fetch.ts'
-import { changeShow } from './change-show.ts'
-import type { ClientOperation, Work } from './operation.ts'
+import type { ClientOperation } from './operation.ts'
 
 const texts = {
   '--title <text>': 'its title',
@@ -53,7 +52,24 @@ export const changeOperations: ClientOperation[] = [
       TITLE: 'title',
     },
   },
-  changeShow,
+  {
+    command: 'changes show',
+    operations: ['getChange'],
+    summary: 'show a change, and what it lacks',
+    arguments: ['repository', 'number'],
+    fields: {
+      Change: 'number',
+      Title: 'title',
+      State: 'state',
+      For: 'target',
+      By: 'username',
+      Version: 'version',
+      Commit: 'commit',
+      Ref: 'ref',
+      Missing: (body) => missingIn(body),
+      Page: 'url',
+    },
+  },
   changeFetch,
   {
     command: 'changes diff',
@@ -62,7 +78,7 @@ export const changeOperations: ClientOperation[] = [
     arguments: ['repository', 'number', 'from', 'to'],
     run: async (work) => {
       const body = await work.client.json(work.request())
-      showText(work, body, versionDiff(body))
+      showResult(work, body, versionDiff(body))
     },
   },
   {
@@ -101,8 +117,8 @@ export const changeOperations: ClientOperation[] = [
       LINE: 'line',
       NOW: 'currentLine',
       RESOLVED: 'resolvedBy',
+      TEXT: 'text',
     },
-    below: 'text',
   },
   {
     command: 'changes comment',
@@ -129,7 +145,7 @@ export const changeOperations: ClientOperation[] = [
   },
   {
     command: 'changes approve',
-    operations: ['judgeChange', 'getCaller'],
+    operations: ['judgeChange'],
     summary: 'approve its last version, or not',
     arguments: ['repository', 'number', 'version'],
     options: { '--verdict <verdict>': 'another verdict (default: approve)' },
@@ -137,7 +153,7 @@ export const changeOperations: ClientOperation[] = [
       version: Number(argument('version')),
       verdict: option('verdict') ?? 'approve',
     }),
-    run: runJudge,
+    sentence: (body) => `Change ${textAt(body, 'number')}: ${textAt(body, 'url')}`,
   },
   {
     command: 'changes land',
@@ -161,10 +177,10 @@ export const changeOperations: ClientOperation[] = [
   },
   {
     command: 'changes withdraw',
-    operations: ['withdrawChange', 'getChange'],
+    operations: ['withdrawChange'],
     summary: 'take a change out of the queue',
     arguments: ['repository', 'number'],
-    run: runWithdraw,
+    sentence: (body) => `Change ${textAt(body, 'number')} is not in the queue.`,
   },
   {
     command: 'changes queue',
@@ -187,42 +203,12 @@ function versionDiff(body: Json): string {
   const { commits } = body as { commits: Record<string, string>[] }
   if (at(body, 'isSame') === true) return 'Both have the same commits.'
   const shown = commits.map(({ status, subject, diff = '' }) =>
-    [`${status}: ${subject}`, ...diff.split('\n')].join('\n    ').trimEnd(),
+    [`${status}: ${printable(subject ?? '')}`, ...diff.split('\n').map(printable)].join('\n    '),
   )
-  return shown.join('\n')
+  return shown.join('\n').trimEnd()
 }
 
-/** `svc changes approve` */
-async function runJudge(work: Work): Promise<void> {
-  const { client, input, terminal } = work
-  const body = await client.json(work.request())
-  const verdict = input.option('verdict') ?? 'approve'
-  const change = `change ${textAt(body, 'number')}: ${textAt(body, 'url')}`
-  const version = `version ${Number(input.argument('version'))} of ${change}`
-  if (verdict === 'none') return showResult(work, body, `Withdrew the verdict on ${change}`)
-  showResult(
-    work,
-    body,
-    `${verdict === 'approve' ? 'Approved' : 'Requested changes of'} ${version}`,
-  )
-  const caller = await client.json({ method: 'GET', path: '/user' })
-  const username = at(caller, 'credential.username')
-  const own = listAt(body, 'verdicts').find((one) => at(one, 'username') === username) ?? null
-  if (at(own, 'counts') === false)
-    terminal.err(`svc: This verdict does not count: ${textAt(own, 'reason')}\n`)
+function missingIn(body: unknown): string {
+  const missing = body as { missing?: { detail: string }[] }
+  return missing.missing?.map(({ detail }) => detail).join(' ') || 'nothing'
 }
-
-/** `svc changes withdraw`: the operation succeeds also for a change that is not in the queue. */
-async function runWithdraw(work: Work): Promise<void> {
-  const number = work.input.argument('number')
-  const before = await work.client.json(work.request({}, 'getChange'))
-  const body = at(before, 'queued') === null ? before : await work.client.json(work.request())
-  // It may land at this moment.
-  const state = textAt(body, 'state')
-  const name = `Change ${number}`
-  if (state !== 'open') throw failure(`${name} is not in the queue: it is ${state}.`)
-  if (body === before) throw failure(`${name} is not in the queue.`)
-  showResult(work, body, `${name} was taken out of the queue.`)
-}
-
-const failure = (message: string) => new CommandError('failure', message)

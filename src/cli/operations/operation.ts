@@ -1,7 +1,7 @@
 import type { Json } from '#base/json.ts'
 import type { ApiClient, ApiRequest, HttpClient } from '../servers/http-client.ts'
 import type { UserGit } from '../servers/user-git.ts'
-import type { Cell, Columns } from '../terminal/display.ts'
+import type { Columns } from '../terminal/display.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** The arguments and options of a command. */
@@ -81,8 +81,6 @@ type Custom = { run: (work: Work) => Promise<unknown> }
 export type Shown =
   | {
       table: Columns
-      /** A text of several lines below each row. */
-      below?: Cell
       rows?: (body: Json) => Json[]
       /** Whether only the first page of a list is read. */
       isOnePage?: true

@@ -1,19 +1,23 @@
 import { join, relative } from 'node:path'
 import type { Toolset } from '#actions/tool-cache/toolset.ts'
-import type { TriggerKind } from '#actions/workflow-engine/plan.ts'
 import { usedSecrets } from '#actions/workflow-parser/named-secrets.ts'
 import { formatFaults, formatNotes } from '#actions/workflow-parser/source/fault-list.ts'
 import { isSecretIdentifier } from '#actions/workflow-parser/source/fields.ts'
 import type { SourceFile, Workflow } from '#actions/workflow-parser/workflow.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { type LocatedFiles, locateAnywhere, readLocalFiles } from './local-files.ts'
+import {
+  type LocalEvent,
+  type LocatedFiles,
+  locateAnywhere,
+  readLocalFiles,
+} from './local-files.ts'
 import { toolNotes } from './local-tools.ts'
 import { assertJobs } from './run-values.ts'
 
 type Options = {
   names: string[]
   jobs: string[]
-  event: TriggerKind | undefined
+  event: LocalEvent | undefined
   /** The current directory, which paths of messages are relative to. */
   folder: string
   /** The tools of this machine. */
@@ -60,7 +64,7 @@ function countRunnable({ path, jobs }: Workflow, skipped: Record<string, string[
 /** Reads files of a repository, with their paths relative to a folder. */
 async function readRelative(
   files: LocatedFiles,
-  event: TriggerKind | undefined,
+  event: LocalEvent | undefined,
   { folder, toolset }: Pick<Options, 'folder' | 'toolset'>,
 ) {
   const found = await readLocalFiles(files, event)

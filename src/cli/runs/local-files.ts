@@ -72,10 +72,13 @@ async function listWorkflows(top: string): Promise<string[]> {
   throw new UsageError(`There is no workflow file in ${workflowFolders.join(' or ')}.`)
 }
 
+/** An event that needs no server. */
+export type LocalEvent = Exclude<TriggerKind, 'pull_request' | 'merge_group'>
+
 /** Reads workflow files of the disk, with the actions and workflows that they use; with an event, only those for it. */
 export async function readLocalFiles(
   { top, paths }: LocatedFiles,
-  event: TriggerKind | undefined,
+  event: LocalEvent | undefined,
 ): Promise<Sources> {
   const read = (path: string) => readFile(join(top, path), 'utf8')
   const all = await Promise.all(paths.map(async (path) => ({ path, text: await read(path) })))
@@ -92,18 +95,12 @@ export async function readLocalFiles(
 }
 
 // A file with faults is for every event, so that they are reported.
-function isFor(file: SourceFile, event: TriggerKind): boolean {
+function isFor(file: SourceFile, event: LocalEvent): boolean {
   const { workflow } = parseWorkflow(file)
   return workflow === undefined || reactsTo(workflow, event)
 }
 
-function reactsTo({ on }: Workflow, event: TriggerKind): boolean {
-  const filters = {
-    push: on.push,
-    pull_request: on.pullRequest,
-    merge_group: on.mergeGroup,
-    workflow_dispatch: on.dispatch,
-    schedule: on.schedule[0],
-  }
-  return filters[event] !== undefined
+function reactsTo({ on }: Workflow, event: LocalEvent): boolean {
+  if (event === 'push') return on.push !== undefined
+  return event === 'schedule' ? on.schedule.length > 0 : on.dispatch !== undefined
 }

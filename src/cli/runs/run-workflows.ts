@@ -7,13 +7,12 @@ import { openSandbox, type SandboxOptions } from '#actions/sandbox/open-sandbox.
 import { toRunnerArchitecture } from '#actions/workflow-engine/contexts.ts'
 import { executeRun } from '#actions/workflow-engine/execute-run.ts'
 import { createLogRenderer, renderPiece } from '#actions/workflow-engine/output/render-log.ts'
-import type { Conclusion, Plan, TriggerKind } from '#actions/workflow-engine/plan.ts'
+import type { Conclusion, Plan } from '#actions/workflow-engine/plan.ts'
 import { formatFaults } from '#actions/workflow-parser/source/fault-list.ts'
 import { createSemaphore } from '#base/concurrency/semaphore.ts'
 import { listedHostsFault, listedHostsForm, parseListedHosts } from '#base/outbound/listed-hosts.ts'
 import { shortRef } from '#base/short-ref.ts'
 import type { Settings } from '#config/settings.ts'
-import { mergeGroupPayload, pullRequestPayload } from '#events/github-payloads/proposal-payloads.ts'
 import { pushPayload } from '#events/github-payloads/push-payload.ts'
 import { dispatchPayload, schedulePayload } from '#events/github-payloads/started-payloads.ts'
 import { openObjects } from '#git/objects/object-reader.ts'
@@ -26,7 +25,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 import { checkWorkflows } from './check-workflows.ts'
 import { createFolderStorage } from './folder-storage.ts'
 import { createLocalCheckout } from './local-checkout.ts'
-import { locateWorkflows, readLocalFiles } from './local-files.ts'
+import { type LocalEvent, locateWorkflows, readLocalFiles } from './local-files.ts'
 import { localToolset } from './local-tools.ts'
 import { networkAdvice } from './network-advice.ts'
 import { createRunSummary } from './run-summary.ts'
@@ -37,7 +36,7 @@ import { findWorkingTree, listFiles, type WorkingTree } from './working-tree.ts'
 export type RunOptions = {
   check?: boolean
   job?: string[]
-  event?: TriggerKind
+  event?: LocalEvent
   input?: string[]
   secret?: string[]
   secretsFile?: string
@@ -220,32 +219,11 @@ async function toPlan(
     sender: username,
     baseUrl: serverUrl,
   }
-  const refs = { source: tree.ref, target: tree.ref }
   const payload = {
     push: async () => {
       const { head, before } = await readHead(git, tree)
       const update = { ref: tree.ref, before, after: commit, forced: false }
       return pushPayload(update, { commits: head ? [head] : [], head }, context)
-    },
-    // As of the first version of a change for the branch.
-    pull_request: async () => {
-      const { head, before: base } = await readHead(git, tree)
-      const [title = '', ...lines] = head?.message.trim().split('\n') ?? []
-      const description = lines.join('\n').trim()
-      const of = {
-        action: 'opened',
-        number: 1,
-        title,
-        description,
-        username,
-        createdAt: 0,
-      } as const
-      return pullRequestPayload({ ...of, ...refs, commit, base }, context)
-    },
-    merge_group: async () => {
-      const { head, before: base } = await readHead(git, tree)
-      if (!head) throw new UsageError('--event merge_group takes a branch with a commit.')
-      return mergeGroupPayload({ head, headRef: tree.ref, base, baseRef: tree.ref }, context)
     },
     workflow_dispatch: async () => dispatchPayload(tree.ref, inputs, context),
     schedule: async () => {

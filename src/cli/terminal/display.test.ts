@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toFields, toFittedTable } from './display.ts'
+import { toFittedTable } from './display.ts'
 
 test('the widest column of a table is cut to the width of the terminal', () => {
   const rows = [{ name: 'a'.repeat(30), owner: 'ada' }]
@@ -12,15 +12,4 @@ test('a table may have very many rows', () => {
   const rows = Array.from({ length: 200_000 }, (_, index) => ({ name: String(index) }))
   const lines = toFittedTable({ NAME: 'name' }, rows, 80).split('\n')
   assert.equal(lines.at(-2), '199999')
-})
-
-test('texts of several lines keep them, and control nothing', () => {
-  const rows = [
-    { id: 'a', text: 'one\r\n\ttwo\x1b[1m' },
-    { id: 'b\nc', text: '' },
-  ]
-  const table = toFittedTable({ ID: 'id' }, rows, undefined, 'text')
-  assert.equal(table, 'ID\na\n    one\n    \ttwo?[1m\nb c\n')
-  const fields = toFields({ Text: 'text', Id: 'id' }, { id: 'a', text: 'x\nId: b\n\ny\u202e' })
-  assert.equal(fields, 'Text:\n    x\n    Id: b\n\n    y?\nId: a\n')
 })

@@ -1,5 +1,5 @@
 import { cutToWidth, displayWidth } from '#base/display-width.ts'
-import { printable, printableLines, toDate, toTable } from '#base/format.ts'
+import { printable, toDate, toTable } from '#base/format.ts'
 import type { Json } from '#base/json.ts'
 import { toSafeJson } from '#base/safe-text.ts'
 import type { Terminal } from './terminal.ts'
@@ -57,57 +57,23 @@ export function showResult(
   terminal.out(json ? toSafeJson(body) : `${printable(sentence)}\n`)
 }
 
-/** Prints a text of several lines for people, or the JSON of a response. */
-export function showText(
-  { json, terminal }: { json: boolean; terminal: Terminal },
-  body: unknown,
-  text: string,
-): void {
-  terminal.out(json ? toSafeJson(body) : `${printableLines(text)}\n`)
+/** Formats a table whose lines are not longer than the terminal. */
+export function toFittedTable(columns: Columns, rows: Json[], width: number | undefined): string {
+  const cells = rows.map((row) => Object.values(columns).map((cell) => cellOf(cell, row)))
+  return toTable(fit([Object.keys(columns), ...cells], width))
 }
 
-/** Formats a table whose lines are not longer than the terminal; below each row, a text of several lines. */
-export function toFittedTable(
-  columns: Columns,
-  rows: Json[],
-  width: number | undefined,
-  below?: Cell,
-): string {
-  const cells = rows.map((row) => Object.values(columns).map((cell) => lineOf(cell, row)))
-  const table = toTable(fit([Object.keys(columns), ...cells], width))
-  if (below === undefined) return table
-  const lines = table.split('\n').slice(0, -1)
-  return lines
-    .map((line, index) => `${line}\n${index === 0 ? '' : indented(cellOf(below, rows[index - 1]))}`)
-    .join('')
-}
-
-/** Formats properties as lines. A text of several lines is indented, so that it does not look like other properties. */
+/** Formats properties as lines. */
 export function toFields(columns: Columns, body: Json): string {
   return Object.entries(columns)
-    .map(([name, cell]) => [name, cellOf(cell, body).trimEnd()] as const)
+    .map(([name, cell]) => [name, cellOf(cell, body)] as const)
     .filter(([, text]) => text !== '')
-    .map(([name, text]) =>
-      text.includes('\n') ? `${name}:\n${indented(text)}` : `${name}: ${printable(text)}\n`,
-    )
+    .map(([name, text]) => `${name}: ${text}\n`)
     .join('')
 }
 
-/** The lines of a text, below what they are of. */
-function indented(text: string): string {
-  if (text === '') return ''
-  const lines = printableLines(text.trimEnd()).split('\n')
-  return lines.map((line) => `${`    ${line}`.trimEnd()}\n`).join('')
-}
-
-/** A value in one line. */
-function lineOf(cell: Cell, row: Json): string {
-  return printable(cellOf(cell, row).replace(/[\t\r\n]+/g, ' '))
-}
-
-function cellOf(cell: Cell, row: Json | undefined): string {
-  if (row === undefined) return ''
-  return typeof cell === 'string' ? textAt(row, cell) : cell(row)
+function cellOf(cell: Cell, row: Json): string {
+  return printable(typeof cell === 'string' ? textAt(row, cell) : cell(row))
 }
 
 function toText(value: Json): string {

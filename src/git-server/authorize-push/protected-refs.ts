@@ -64,7 +64,7 @@ export async function refuseProtected(
   const [first] = others
   if (first && !repository.asOwner)
     refuse(refusal(first, 'only the owner of the repository or an admin may change it.'))
-  refuseClosed(guarded, refuse)
+  refuseClosed(others, refuse)
   await refuseOwner(dependencies, { history, repository, push, refuse }, guarded)
   const [problem] = problems
   if (!problem) return

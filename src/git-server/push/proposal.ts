@@ -38,24 +38,13 @@ export type Proposal = {
   topic: string
   title: string
   description: string
-  /** Whether a user has given one of these; else they are of the commit. */
-  isTitled: boolean
 }
 
 /** The number of a change and of its version. */
 export type VersionNumber = { number: number; version: number }
 
-/** A change that a push lands. */
-export type LandedChange = VersionNumber & {
-  /** The user who lands it, if that is not the pusher. */
-  by?: Actor | undefined
-  /** The commit of the branch that has its content, if that is not the last one. */
-  commit?: string | undefined
-  /** What is said of its landing. */
-  note?: string | undefined
-  /** The change that is built on it, with which it lands. */
-  within?: number | undefined
-}
+/** A change that a push lands: with the user who lands it, if that is not the pusher, and what the queue says of it. */
+type LandedChange = VersionNumber & { by?: Actor | undefined; note?: string | undefined }
 
 /** The changes that a push lands, all for one branch. */
 export type Landing = { changes: LandedChange[] }
@@ -97,11 +86,6 @@ export type Proposals = {
   record: (tx: Db, proposal: Proposal, made: VersionNumber & { patchId: string }) => Promise<void>
   /** Records that a push has landed changes, in its transaction. Returns the events to publish with those of the push. */
   land: (tx: Db, landed: Landed) => Promise<Event[]>
-  /** Records that the push which landed changes was undone, in the transaction of the undo: they are open again. Returns the events. */
-  reopen: (
-    tx: Db,
-    undone: Omit<Landed, 'changes' | 'commit'> & { pushId: string },
-  ) => Promise<Event[]>
   /** Makes versions of the changes that follow branches of a repository, after a push. Does not reject. */
   follow: (repository: Repository, actor: Actor) => Promise<void>
   /** Lines about a version for the client's terminal. */

@@ -47,10 +47,6 @@ export function readPushOptions(options: readonly string[]): PushOptions {
   }
 }
 
-/** The line for the client's terminal about options for runs of a push that proposes a change. */
-export const unusedRunOptions =
-  'The push options ci.skip and ci.input have no effect on a change; [skip ci] in the message of its last commit skips its runs.'
-
 /** The line for the client's terminal about an option that has no effect. */
 export function unknownOption(option: string): string {
   const characters = Array.from(printable(option))

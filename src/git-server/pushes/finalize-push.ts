@@ -22,7 +22,7 @@ import type { RepositoryHolds } from '#repositories/repository-holds.ts'
 import { measureRepository } from '#repositories/repository-sizes.ts'
 import { isHeadChosen, markHeadChosen, recordPushed } from '#repositories/repository-store.ts'
 import { findRepositorySummary } from '#repositories/repository-summary-store.ts'
-import type { Proposals } from '../push/proposal.ts'
+import type { Landing, Proposals } from '../push/proposal.ts'
 import type { Push } from '../push/push.ts'
 import { findApplied, intendedOf } from './applied-updates.ts'
 import { toDefaultBranchEvent, toLeakEvent, toPushEvents } from './push-events.ts'
@@ -30,7 +30,6 @@ import {
   type DefaultBranchChange,
   deleteUnfinished,
   findPushes,
-  landingOf,
   markFinished,
   recordDefaultBranch,
 } from './push-store.ts'
@@ -41,7 +40,7 @@ type Dependencies = {
   db: Database
   publish: Publish
   git: Git
-  proposals: Pick<Proposals, 'land' | 'reopen'>
+  proposals: Pick<Proposals, 'land'>
   directories: Pick<Directories, 'pathOf'>
   retainedCommits: Pick<RetainedCommits, 'retain'>
   repositoryHolds: Pick<RepositoryHolds, 'acquire'>
@@ -175,9 +174,7 @@ export function createFinalizePush(dependencies: Dependencies) {
       const commit = updates[0]?.after ?? ''
       const landings = landing
         ? await proposals.land(tx, { ...aboutOf(push), ...landing, pushId: id, commit, now })
-        : push.undoes === null
-          ? []
-          : await proposals.reopen(tx, { ...aboutOf(push), pushId: push.undoes, now })
+        : []
       await publish(tx, now, [...events, ...leakEventsOf(push, name), ...more, ...landings])
       faultPoint('push.published')
     })
@@ -195,6 +192,11 @@ function aboutOf({ repositoryId, actorId, actorUsername, via, address }: PushRow
   // Commands on the server have no address.
   const origin = address === null ? undefined : { via: isByGit ? via : ('api' as const), address }
   return { actor: { id: actorId, username: actorUsername, origin }, repositoryId }
+}
+
+function landingOf({ landing }: PushRow): Landing | undefined {
+  // Only the lifecycle of pushes writes it.
+  return landing === null ? undefined : JSON.parse(landing)
 }
 
 function leakEventsOf(push: PushRow, repositoryName: string): Event[] {

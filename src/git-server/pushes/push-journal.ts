@@ -11,7 +11,6 @@ import {
   deleteFinished,
   type FinishedPush,
   findPushes,
-  landingOf,
   listPushSizes,
   listUnfinishedPushes,
 } from './push-store.ts'
@@ -49,7 +48,6 @@ export type JournalEntry = Pick<
   pushedAt: number
   refs: (PushedUpdate & { created: boolean; deleted: boolean })[]
   undoable: boolean
-  changes: number[]
 }
 
 type Dependencies = {
@@ -155,7 +153,6 @@ function toPush(push: FinishedPush, { name }: Repository, undoable: boolean): Jo
     undoable,
     keptUntil,
     undoes,
-    changes: landingOf(push)?.changes.map(({ number }) => number) ?? [],
   }
 }
 

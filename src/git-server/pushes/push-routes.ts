@@ -136,7 +136,7 @@ export const Push = named(
     ),
     via: Type.String({
       description:
-        '`http` or `ssh` for a push by a client; `api` for a change through the API; `undo` for the undo of a push; `queue` for changes that the queue of a branch has landed',
+        '`http` or `ssh` for a push by a client; `api` for a change through the API; `undo` for the undo of a push',
     }),
     pushedAt: time('When the push was received'),
     finishedAt: time('When its refs had been updated'),
@@ -165,6 +165,5 @@ export const Push = named(
     undoes: Type.Union([Type.String(), Type.Null()], {
       description: 'Id of the push that this one undid; null for a push by a client',
     }),
-    changes: Type.Array(Type.Integer(), { description: 'Numbers of the changes that it landed' }),
   }),
 )

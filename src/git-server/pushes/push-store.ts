@@ -5,7 +5,6 @@ import type { Db, NewPush, PushRow } from '#database/schema.ts'
 import type { PushedUpdate } from '#git/refs/refs.ts'
 import { repositoryDeleted } from '#repositories/repository-errors.ts'
 import { presentAmong } from '#repositories/repository-store.ts'
-import type { Landing } from '../push/proposal.ts'
 
 /** A finished push. */
 export type FinishedPush = Omit<PushRow, 'updates' | 'finishedAt'> & {
@@ -39,11 +38,6 @@ export async function insertPush(db: Db, push: NewPush): Promise<void> {
 /** The value of the column with the findings of the leak guard that a push contains. */
 export function toAllowedColumn(allowed: readonly unknown[]): string | null {
   return allowed.length > 0 ? JSON.stringify(allowed) : null
-}
-
-/** The changes that a push lands, if any. */
-export function landingOf({ landing }: Pick<PushRow, 'landing'>): Landing | undefined {
-  return landing === null ? undefined : JSON.parse(landing)
 }
 
 type Outcome = { updates: PushedUpdate[]; keptUntil: number | null; now: number }

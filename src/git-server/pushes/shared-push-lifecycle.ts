@@ -182,13 +182,10 @@ export function createSharedPushLifecycle(dependencies: Dependencies): PushLifec
     const more = change.head ? [toDefaultBranchEvent(about, change.head)] : []
     const leak = { ...about, pushId: id, via: push.via, repositoryName: name }
     const leaks = allowed.length > 0 ? [toLeakEvent(leak, allowed)] : []
-    const { proposals } = dependencies
-    const commit = updates[0]?.after ?? ''
-    const landings = push.landing
-      ? await proposals.land(tx, { ...about, ...push.landing, pushId: id, commit, now })
-      : push.undoes === undefined
-        ? []
-        : await proposals.reopen(tx, { ...about, pushId: push.undoes, now })
+    const landed = push.landing && {
+      ...{ ...about, ...push.landing, pushId: id, commit: updates[0]?.after ?? '', now },
+    }
+    const landings = landed ? await dependencies.proposals.land(tx, landed) : []
     await publish(tx, now, [...events, ...leaks, ...more, ...landings])
     faultPoint('shared-push.recorded')
   }

@@ -16,7 +16,7 @@ import { objectFormatOf } from '#git/refs/refs.ts'
 import { type ProposalOptions, readProposal } from '../push/proposal.ts'
 import type { Push, PushAuthority } from '../push/push.ts'
 import type { PushHolds } from '../push/push-holds.ts'
-import { type PushOptions, readPushOptions, unusedRunOptions } from '../push/push-options.ts'
+import { type PushOptions, readPushOptions } from '../push/push-options.ts'
 import { holdReport } from '../push/report-hold.ts'
 import { unrunWorkflows } from '../push/unrun-workflows.ts'
 import type { GitLimiters } from '../requests/git-limiters.ts'
@@ -152,8 +152,7 @@ export function createReceivePack(dependencies: ReceivePackParts): ReceivePack {
     const reportHold = holdReport(child, pushRequest, finalize, async () => {
       const { updates } = pushRequest
       const advice = await unrunWorkflows({ directory, reader: pool.of(directory), updates })
-      const unused = proposal && runOptions ? [unusedRunOptions] : []
-      return [...lines, ...unused, ...advice]
+      return [...lines, ...advice]
     })
     try {
       const { onComplete } = response

@@ -41,38 +41,30 @@ ${views.newComment('')}</section>`,
 }
 
 const words = {
-  approve: { shape: 'check', tone: 'good', text: 'approved' },
-  'request-changes': { shape: 'cross', tone: 'bad', text: 'requested changes on' },
+  approve: { shape: 'check', tone: 'good', text: 'approves' },
+  'request-changes': { shape: 'cross', tone: 'bad', text: 'requests changes' },
 } as const
 
-/** The verdicts, and the form of the caller's own. */
+/** The verdicts, and the form of the caller's own. Those who propose a change have none on it. */
 async function verdicts(context: PageContext, change: ShownChange): Promise<Html | false> {
-  const { time } = context
-  const { verdicts: given } = change
-  const form = await verdictForm(context, change)
-  if (given.length === 0 && !form) return false
+  const { caller, may, time } = context
+  const { verdicts: given, state, username, version } = change
+  const mayJudge = state === 'open' && username !== caller.username && (await may('judgeChange'))
+  if (given.length === 0 && !mayJudge) return false
+  const own = given.find((one) => one.username === caller.username)
+  const button = (verdict: string, text: string) =>
+    html`<button class="small" name="verdict" value="${verdict}">${text}</button>`
   return html`<section id="verdicts"><h2>Verdicts</h2>
 ${
   given.length > 0 &&
   html`<ul class="card verdicts">${given.map((one) => {
     const { shape, tone, text } = words[one.verdict]
-    return html`<li>${icon(shape, tone)} <b>${one.username}</b> ${text} version ${one.version} <span class="soft">· ${time.age(one.createdAt)}${one.reason !== null && ` · does not count: ${one.reason}`}</span></li>`
+    return html`<li>${icon(shape, tone)} <b>${one.username}</b> ${text} <span class="soft">of version ${one.version} · ${time.age(one.createdAt)}${!one.counts && ' · does not count'}</span></li>`
   })}</ul>`
 }
-${form}</section>`
-}
-
-/** The form of the caller's verdict on the last version. Those who propose a change have none on it. */
-export async function verdictForm(
-  context: PageContext,
-  { verdicts: given, state, username, version }: ShownChange,
-): Promise<Html | false> {
-  const { caller, may } = context
-  if (state !== 'open' || username === caller.username || !(await may('judgeChange'))) return false
-  const own = given.find((one) => one.username === caller.username)
-  const button = (verdict: string, text: string) =>
-    (own?.verdict !== verdict || own.version !== version) &&
-    html`<button class="small" name="verdict" value="${verdict}">${text}</button>`
-  return html`<form method="post" class="actions" action="${changeLink(context, { path: '/verdict' })}"><input type="hidden" name="version" value="${version}">
-${button('approve', 'Approve')}${button('request-changes', 'Request changes')}${own && button('none', 'Withdraw')}</form>`
+${
+  mayJudge &&
+  html`<form method="post" class="actions" action="${changeLink(context, { path: '/verdict' })}"><input type="hidden" name="version" value="${version}">
+${own?.verdict !== 'approve' && button('approve', 'Approve')}${own?.verdict !== 'request-changes' && button('request-changes', 'Request changes')}${own && button('none', 'Withdraw')}</form>`
+}</section>`
 }

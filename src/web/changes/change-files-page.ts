@@ -9,7 +9,6 @@ import type { PageContext, View } from '../page.ts'
 import { otherProblem } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
-import { verdictForm } from './change-conversation.ts'
 import { readFileComments, type ShownVersions } from './change-file-comments.ts'
 import { changeBadge, changeLink, type ShownChange } from './change-parts.ts'
 
@@ -57,8 +56,7 @@ ${diffView(diff, {
   annotations: annotationsByLine(annotations),
   review: comments.review,
   patches: html``,
-})}
-${version.version === change.version && html`<div class="pager">${await verdictForm(context, change)}</div>`}`,
+})}`,
   })
 }
 

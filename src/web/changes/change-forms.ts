@@ -3,7 +3,7 @@ import { icon } from '../icons.ts'
 import type { PageContext } from '../page.ts'
 import { createForm, formButton, otherProblem, type PageForm } from '../page-forms.ts'
 import { type Html, html } from '../render/html.ts'
-import { changeLink, plainText, type ShownChange } from './change-parts.ts'
+import { changeLink, type ShownChange } from './change-parts.ts'
 
 /** A change, and whether the caller has proposed it, or may push to its repository. */
 export type Editable = { change: ShownChange; isEditor: boolean; others: PageForm[] }
@@ -15,7 +15,7 @@ export async function changeForms(
   context: PageContext,
   { change, isEditor, others }: Editable,
 ): Promise<{ edit: Content; land: Content; problem: Content }> {
-  const { may, to, params } = context
+  const { may } = context
   const at = (path: string) => changeLink(context, { path: `/${path}` })
   const [editForm, landForm] = [createForm(context, at('edit')), createForm(context, at('land'))]
   const isEditable = isEditor && (await may('updateChange'))
@@ -33,7 +33,6 @@ ${editForm.render(html`${titleFields(editForm, change)}<button class="primary">S
       landing(landForm, change, {
         mayLand: await may('landChange'),
         mayHurry: await may('addBranchProtection'),
-        queueLink: to.of(params.name ?? '', 'queue'),
         withdraw:
           (isEditor || change.queued?.username === context.caller.username) &&
           (await may('withdrawChange')) &&
@@ -54,19 +53,19 @@ const allMethods = [
   { value: 'fast-forward', text: 'Move the branch (fast-forward)' },
 ] as const
 
-type Landing = { mayLand: boolean; mayHurry: boolean; withdraw: Content; queueLink: string }
+type Landing = { mayLand: boolean; mayHurry: boolean; withdraw: Content }
 
 /** What is missing for landing, its place in the queue, or the form that lands the change. */
 function landing(
   form: PageForm,
   { missing, methods, target, version, hasQueue, queued, queueNote }: ShownChange,
-  { mayLand, mayHurry, withdraw, queueLink }: Landing,
+  { mayLand, mayHurry, withdraw }: Landing,
 ): Html {
   return html`<section class="card" id="land"><header><h2>Land on ${target}</h2></header><div class="pad stack">${
-    queueNote && html`<p>It was removed from the queue:</p>${plainText(queueNote)}`
+    queueNote && html`<p>It was removed from the queue:</p><pre>${queueNote}</pre>`
   }${
     queued &&
-    html`<p>${queued.state === 'trying' ? icon('running', 'busy turning') : icon('waiting', 'soft')} <a href="${queueLink}">Number ${queued.position} in the queue</a>, ${queued.state === 'trying' ? 'which tries it now' : 'where it waits'}. Queued by <b>${queued.username}</b>.</p>${withdraw}`
+    html`<p>${icon('waiting', 'soft')} Number ${queued.position} in the queue, ${queued.state === 'trying' ? 'which tries it now' : 'where it waits'}. Queued by <b>${queued.username}</b>.</p>${withdraw}`
   }${
     missing.length > 0
       ? html`<ul class="missing">${missing.map(({ detail }) => html`<li>${icon('waiting', 'soft')} ${detail}</li>`)}</ul>`
@@ -80,7 +79,7 @@ ${form.select({ name: 'method', label: 'Method', options: allMethods.filter(({ v
           help: 'Title and description, if it is empty.',
           rows: 5,
         })}</details>
-${hasQueue && mayHurry && form.checks({ name: 'urgent', label: 'Urgent', choices: [{ value: 'on', text: 'Before the others, and tried without them' }] })}
+${hasQueue && mayHurry && form.checks({ name: 'urgent', label: 'Urgent', choices: [{ value: 'on', text: 'Before the others', help: 'It is tried without them.' }] })}
 <button class="primary">${hasQueue ? `Queue version ${version}` : `Land version ${version}`}</button>`)
   }</div></section>`
 }

@@ -1,13 +1,11 @@
 import { apiPathOf } from '#base/repository-name.ts'
 import { counted } from '../display-text.ts'
 import { titleFields } from '../history/propose-form.ts'
-import { combinedState, combinedStatuses } from '../history/status-view.ts'
 import { icon } from '../icons.ts'
 import type { PageContext, View } from '../page.ts'
 import { createForm, otherProblem } from '../page-forms.ts'
 import { choiceOf } from '../page-query.ts'
 import { pager, wholeCount } from '../pager.ts'
-import type { OperationValues } from '../read-operations.ts'
 import { type Html, html } from '../render/html.ts'
 import { changeStates, type ListedChange, proposalOf, stateWords } from './change-parts.ts'
 
@@ -31,12 +29,6 @@ export async function showChanges(context: PageContext): Promise<View> {
     },
   })
   const { defaultBranch } = await read('getRepository')
-  const queues = await read('listQueue')
-  const queued = new Map(queues.flatMap((one) => one.changes.map((entry) => [entry.number, entry])))
-  const statuses = await combinedStatuses(
-    context,
-    changes.map(({ commit }) => commit),
-  )
   const mayPropose = await context.may('openChange')
   const form = createForm(context, to.of(name, 'changes'))
   const address = (changed: { state?: string; of?: 'mine' | 'waiting' | '' }) => {
@@ -57,8 +49,7 @@ export async function showChanges(context: PageContext): Promise<View> {
     crumbs: [{ text: 'changes' }],
     json: `${apiPathOf(name)}/changes${state === 'all' ? '' : `?state=${state}`}`,
     body: html`<div class="page-head"><h1 class="grow">Changes${wholeCount(context, changes, next)}</h1>
-<div class="actions">${queued.size > 0 && html`<a class="button" href="${to.of(name, 'queue')}">Queue <span class="count">${queued.size}</span></a>`}
-${mayPropose && proposal(form, defaultBranch)}</div></div>
+${mayPropose && proposal(form, defaultBranch)}</div>
 ${otherProblem(context, [form])}
 <nav class="change-filters" aria-label="Changes that are listed"><div class="actions">${filters.map(
       (one) =>
@@ -77,7 +68,7 @@ ${
   html`<p class="soft">Propose the commit that you are at for ${defaultBranch}:</p>
 <pre tabindex="0"><code>git push origin HEAD:refs/for/${defaultBranch}</code></pre>`
 }</section>`
-    : html`<ul class="card">${changes.map((change) => changeRow(context, name, change, { place: queued.get(change.number), status: statuses.get(change.commit) }))}</ul>`
+    : html`<ul class="card">${changes.map((change) => changeRow(context, name, change))}</ul>`
 }
 ${pager(context, next, { first: 'Newest changes', next: 'Older changes' })}`,
   }
@@ -90,18 +81,10 @@ ${form.text({ name: 'target', label: 'For', value: defaultBranch, isRequired: tr
 ${form.render(html`${branches}${titleFields(form, {})}<button class="primary">Propose</button>`, 'card pad stack')}</details>`
 }
 
-type Queued = OperationValues['listQueue'][number]['changes'][number]
-type Combined = OperationValues['listCombinedStatuses'][number]
-
-function changeRow(
-  { to, time }: PageContext,
-  name: string,
-  change: ListedChange,
-  { place, status }: { place: Queued | undefined; status: Combined | undefined },
-): Html {
+function changeRow({ to, time }: PageContext, name: string, change: ListedChange): Html {
   const { shape, tone, word } = stateWords[change.state]
-  const { number, title, version, createdAt } = change
+  const { number, title, version, updatedAt } = change
   return html`<li class="row change-row"><span class="mark ${tone || 'soft'}" title="${word}">${icon(shape)}<span class="hidden">${word}</span></span>
 <div class="grow"><h2><a href="${to.of(name, `changes/${number}`)}">${title}</a></h2>
-<p class="soft">#${number} ${proposalOf(change, (branch) => to.src(name, branch))}${version > 1 && ` · ${counted(version, 'version')}`} · ${time.age(createdAt)}${place && html` · <a href="${to.of(name, 'queue')}">${place.state === 'trying' ? 'tried now' : `number ${place.position} in the queue`}</a>`}</p></div>${combinedState(to, name, status, true)}</li>`
+<p class="soft">#${number} ${proposalOf(change, (branch) => to.src(name, branch))}${version > 1 && ` · ${counted(version, 'version')}`} · ${time.age(updatedAt)}</p></div></li>`
 }

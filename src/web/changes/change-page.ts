@@ -42,7 +42,7 @@ export async function showChange(context: PageContext): Promise<View> {
   ])
   const waiting = await waitingRuns(context, change)
   const forms = await changeForms(context, { change, isEditor, others: said.forms })
-  const { number, title, createdAt } = change
+  const { number, title, updatedAt } = change
   return {
     title: `${title} · ${name}`,
     repository: name,
@@ -51,8 +51,7 @@ export async function showChange(context: PageContext): Promise<View> {
     json: `${apiPathOf(name)}/changes/${number}`,
     body: html`<header class="change-head"><div class="page-head"><h1>${title}</h1>
 <div class="actions"><a class="button" href="${changeLink(context, { path: '/files' })}">${icon('file')}Changed files</a></div></div>
-<p class="soft">${changeBadge(change)} #${number} ${proposalOf(change, (branch) => to.src(name, branch))} · ${time.age(createdAt)}</p>
-${stackOf(context, change)}
+<p class="soft">${changeBadge(change)} #${number} ${proposalOf(change, (branch) => to.src(name, branch))} · ${time.age(updatedAt)}</p>
 ${ending(context, change)}</header>
 ${doneNotice(context)}${forms.problem}
 <div class="with-side"><div>${description}
@@ -66,22 +65,6 @@ ${versionList(context, change)}</aside></div>`,
   }
 }
 
-/** The changes that a change builds on, and those that build on it. */
-function stackOf(
-  { to, params }: PageContext,
-  { buildsOn, builtUponBy }: ShownChange,
-): Html | false {
-  if (buildsOn.length + builtUponBy.length === 0) return false
-  const links = (numbers: number[]) =>
-    numbers.map(
-      (number) =>
-        html` <a class="linked" href="${to.of(params.name ?? '', `changes/${number}`)}">#${number}</a>`,
-    )
-  return html`<p class="soft">${
-    buildsOn.length > 0 && html`Builds on${links(buildsOn)}, which would land with it.`
-  }${builtUponBy.length > 0 && html` Built upon by${links(builtUponBy)}.`}</p>`
-}
-
 /** How a change was closed. */
 function ending({ to, params, time }: PageContext, change: ShownChange): Html | false {
   const { state, closedAt, closedBy, landedCommit, pushId, queueNote } = change
@@ -91,8 +74,8 @@ function ending({ to, params, time }: PageContext, change: ShownChange): Html | 
   if (state !== 'landed') return html`<p class="soft">Abandoned${when}.</p>`
   return html`<p class="soft">Landed${when}${landedCommit !== null && html` as ${commitLink(to, name, landedCommit)}`}.${
     pushId !== null &&
-    html` <a href="${to.of(name, `pushes/${pushId}`)}">Its push</a> says whether that can be undone.`
-  }</p>${queueNote && plainText(queueNote)}`
+    html` <a href="${to.of(name, `pushes/${pushId}`)}">Its push</a> can be undone.`
+  }</p>${queueNote && html`<pre>${queueNote}</pre>`}`
 }
 
 /** The runs of the last version that wait for an approval. */
@@ -109,7 +92,7 @@ async function waitingRuns(context: PageContext, { ref }: ShownChange): Promise<
 <div class="pad"><p>${waitingSentence(first.actor)}</p>
 <ul>${runs.map(
     (run) =>
-      html`<li class="row"><a class="grow" href="${to.of(name, `runs/${run.number}`)}">${run.name} #${run.number}</a>${mayApprove && formButton(to.of(name, `runs/${run.number}/approve`), 'Let it start')}</li>`,
+      html`<li class="row"><a class="grow" href="${to.of(name, `runs/${run.number}`)}">${run.name} #${run.number}</a>${mayApprove && formButton(to.of(name, `runs/${run.number}/approve`), 'Approve')}</li>`,
   )}</ul></div></section>`
 }
 

@@ -6,24 +6,17 @@ import { showChangedFiles } from './change-files-page.ts'
 import { showChanges } from './change-list-page.ts'
 import { showChange } from './change-page.ts'
 import { changeLink, type ShownChange } from './change-parts.ts'
-import { showQueue } from './queue-page.ts'
 import type { Comment } from './thread-view.ts'
 
 const path = '/r/:name/changes/:number'
 
 /** The pages of changes, and their forms. */
 export const changePages = [
-  page('/r/:name/changes', ['listChanges', 'getRepository', 'listQueue', 'listCombinedStatuses'], {
+  page('/r/:name/changes', ['listChanges', 'getRepository'], {
     weight: 'git',
     audience: 'members',
     styles: 'change',
     show: showChanges,
-  }),
-  page('/r/:name/queue', ['listQueue', 'listRuns'], {
-    weight: 'light',
-    audience: 'members',
-    styles: 'change',
-    show: showQueue,
   }),
   action('/r/:name/changes', 'openChange', {
     formPage: '/r/:name/changes',

@@ -238,12 +238,9 @@ function destination({ form, rev, refusal, mayPush, sentTo }: Shown): Html {
   ]
   if (choices.length === 1)
     return html`<input type="hidden" name="to" value="change"><p class="help">It is proposed as a change for <code>${rev}</code>, which those who may push can land.</p>`
-  return html`${form.checks({ name: 'to', label: 'Branch', type: 'radio', choices, ...(isRefused && { help: withoutCommand(refusal) }) })}
+  return html`${form.checks({ name: 'to', label: 'Branch', type: 'radio', choices, ...(isRefused && { help: refusal }) })}
 ${mayPush && form.text({ name: 'newBranch', label: 'Name of the new branch', pointer: 'branch', isMono: true, maxLength: branchMaxLength })}`
 }
-
-/** A refusal without the command that proposes a change: the form does so. */
-const withoutCommand = (refusal: string) => refusal.replace(/ Propose one: git push .*/, '')
 
 /** A problem in the words of the form, where those of the API are about requests. */
 function toFormProblem(problem: Problem, { fields }: PageContext, rev: string): Problem {

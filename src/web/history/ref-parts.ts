@@ -2,7 +2,7 @@ import { matchesPattern } from '#base/text-pattern.ts'
 import { refFilterMaxLength } from '#browse/refs/ref-selection.ts'
 import { isRefName } from '#git/refs/ref-name.ts'
 import { invalid } from '#http/validation.ts'
-import { formatRequirement, landingTexts } from '#repositories/requirement-text.ts'
+import { formatRequirement } from '#repositories/requirement-text.ts'
 import { grouped } from '../display-text.ts'
 import { doneNotice } from '../done.ts'
 import { icon } from '../icons.ts'
@@ -44,12 +44,11 @@ export function isKept(name: string, rules: Rules): boolean {
 /** That a ref is protected, and by which rules. */
 export function ruleBadge(name: string, rules: Rules): Html {
   const own = rulesFor(name, rules)
-  const texts = own.map(({ pattern, owners, requires, ...rule }) => {
+  const texts = own.map(({ pattern, owners, requires }) => {
     const parts = [
       pattern !== name && `by ${pattern}`,
       owners === 'fast-forward' && 'owners: fast-forward only',
       owners === 'none' && 'owners: no changes',
-      ...landingTexts(rule),
       requires.length > 0 && `requires ${requires.map(formatRequirement).join(', ')}`,
     ]
     return parts.filter((part) => part !== false).join(', ')

@@ -108,7 +108,6 @@ ${doneNotice(context)}${problemNotice(context)}
 <dt>When</dt><dd>${time.age(push.pushedAt)}</dd>
 ${push.via in transports && html`<dt>How</dt><dd>${transports[push.via]}</dd>`}
 <dt>Token or key</dt><dd>${push.actor.name ? html`<b>${push.actor.name}</b>` : html`<code>${push.actor.id}</code>`}${isAdmin(caller) && html` <a class="linked" href="${to.own(`audit?credential=${push.actor.id}`)}">what else it changed</a>`}</dd>
-${push.changes.length > 0 && html`<dt>Landed</dt><dd>${push.changes.map((number) => html`<a class="linked" href="${to.of(name, `changes/${number}`)}">#${number}</a> `)}</dd>`}
 ${push.undoes !== null && html`<dt>Undid</dt><dd><a class="linked" href="${to.of(name, `pushes/${push.undoes}`)}">an earlier push</a></dd>`}
 ${push.keptUntil !== null && html`<dt>Overwritten commits</dt><dd>kept until ${new Date(push.keptUntil).toISOString().slice(0, 10)}</dd>`}
 </dl>

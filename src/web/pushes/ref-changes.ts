@@ -36,11 +36,11 @@ export function refChanges({ refs }: ShownPush, name: string, to: Links, maxShow
 }
 
 /** The changes that an undo of a push would make, as list items. */
-export function undoSteps({ refs, changes }: ShownPush): Html {
+export function undoSteps({ refs }: ShownPush): Html {
   return html`${refs.map(({ ref, before, after, created, deleted }) => {
     const name = html`<b>${shortRef(ref)}</b>`
     if (created) return html`<li>delete ${name}, which is at <code>${shortId(after)}</code></li>`
     if (deleted) return html`<li>create ${name} again at <code>${shortId(before)}</code></li>`
     return html`<li>move ${name} from <code>${shortId(after)}</code> back to <code>${shortId(before)}</code></li>`
-  })}${changes.length > 0 && html`<li>open again the changes that it has landed: ${changes.map((number) => `#${number}`).join(', ')}</li>`}`
+  })}`
 }

@@ -28,10 +28,6 @@ export function sourceOf(
   const isTag = ref.startsWith('refs/tags/')
   const rev = isTag ? ref : branch
   const [, number, version] = /^refs\/changes\/(\d+)\/(\d+)$/.exec(ref) ?? []
-  // Of a trial that has ended, neither the ref nor the commit is left.
-  if (/^refs\/changes\/queue\//.test(ref))
-    return html`<span class="fact">${icon('branch')}<a href="${to.of(name, 'queue')}">Queue</a></span>
-<span class="fact">${icon('commit')}<span class="mono">${shortId(commit)}</span></span>`
   const source =
     number === undefined
       ? html`<a href="${to.src(name, rev)}">${branch}</a>`

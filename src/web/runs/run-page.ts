@@ -165,7 +165,7 @@ async function approvalOf({ actor, number }: ShownRun, context: PageContext): Pr
   const { to, params, may } = context
   const at = to.of(params.name ?? '', `runs/${number}/approve`)
   return html`<section class="digest"><h2>${icon('waiting')}Waiting for an approval</h2>
-<p>${waitingSentence(actor)}</p>${(await may('approveRun')) && formButton(at, 'Let it start', { className: 'primary' })}</section>`
+<p>${waitingSentence(actor)}</p>${(await may('approveRun')) && formButton(at, 'Approve', { className: 'primary' })}</section>`
 }
 
 function sideList(run: ShownRun, steps: readonly ShownStep[], now: number): Html {

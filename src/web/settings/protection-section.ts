@@ -1,4 +1,4 @@
-import { landingTexts } from '#repositories/requirement-text.ts'
+import { counted } from '../display-text.ts'
 import { icon } from '../icons.ts'
 import { askButton } from '../page-forms.ts'
 import type { OperationValues } from '../read-operations.ts'
@@ -12,13 +12,6 @@ const ownerWords = {
   'fast-forward': 'owners may only add commits',
   none: 'no one may change it',
 } as const
-
-/** Where only changes land, owners do so, too. */
-function ruleWords(owners: Rule['owners'], rule: Parameters<typeof landingTexts>[0]): string {
-  const changes = landingTexts(rule)
-  const parts = owners === 'any' && changes.length > 0 ? changes : [ownerWords[owners], ...changes]
-  return parts.join(', ')
-}
 
 function requirement(value: Rule['requires'][number]): Html {
   if (typeof value === 'string') return html`a successful run of <code>${value}</code>`
@@ -68,9 +61,11 @@ ${
       pattern,
       owners,
       requires,
-      ...rule
+      approvals,
+      codeOwners,
+      queue,
     }) => html`<li class="row">${icon(isBranches ? 'branch' : 'tag', 'soft')}
-<div class="grow"><b class="mono">${pattern}</b><p class="soft">${ruleWords(owners, rule)}${requires.length > 0 && html`, with ${requires.map((value, index) => html`${index > 0 && ', '}${requirement(value)}`)}`}</p></div>
+<div class="grow"><b class="mono">${pattern}</b><p class="soft">${ownerWords[owners]}${approvals > 0 && `, by changes with ${counted(approvals, 'approval')}`}${codeOwners && ', approved by code owners'}${queue && ', through the queue'}${requires.length > 0 && html`, with ${requires.map((value, index) => html`${index > 0 && ', '}${requirement(value)}`)}`}</p></div>
 ${mayChange && askButton(context, { action: address(`${kind}/remove`), verb: 'Remove', object: `the protection of ${pattern}`, consequence: 'Everyone who may push can then change, force and delete it.', hidden: { pattern } })}</li>`,
   )}</ul>`
 }
