@@ -50,7 +50,7 @@ export function createFindUnapproved(dependencies: Dependencies): FindUnapproved
       missing.push(
         `It needs ${approvals === 1 ? 'the approval' : `${approvals} approvals`} of ${approvals === 1 ? 'a user' : 'users'} who may push and have not made it, and has ${approving.length}.`,
       )
-    // No approval is wanted that a merge could bring more than was seen by.
+    // The bases matter only where reviewers must have seen what the merge brings.
     if (approvals === 0 && !codeOwners) return missing
     const { target, commitId } = change
     const tip = (await readRefs(path, [target])).get(target) ?? zeroId
